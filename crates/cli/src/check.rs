@@ -1,5 +1,6 @@
 //! `blosc2 check`: reports all faults of files.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -11,7 +12,8 @@ use blosc2::ErrorKind;
 use blosc2_format::directory;
 use blosc2_format::file::{self, Kind};
 use blosc2_format::{Finding, Options, ReadAt, Region, Report, Severity};
-use blosc2_store::EmbedStore;
+use blosc2_store::check::{self, CheckedMember, CheckedStore, Form, StoreCheck};
+use blosc2_store::{EmbedStore, Members};
 use serde_json::{Value, json};
 
 use crate::file::{Place, Source};
@@ -19,7 +21,6 @@ use crate::limits::{self, Bytes};
 use crate::output::Force;
 use crate::progress::Watched;
 use crate::remote::Listed;
-use crate::store_check::{self, CheckedMember, Form};
 use crate::style::styled;
 use crate::{
     UsageError, complain, extension, foreign, info, json, map, printable, progress, style, svg,
@@ -175,9 +176,9 @@ impl fmt::Display for What {
     }
 }
 
-impl From<store_check::Checked> for Checked {
-    fn from(checked: store_check::Checked) -> Self {
-        let store_check::Checked { form, report, members } = checked;
+impl From<CheckedStore> for Checked {
+    fn from(checked: CheckedStore) -> Self {
+        let CheckedStore { form, report, members } = checked;
         Self { what: What::Store(form), report, members: Some(members) }
     }
 }
@@ -191,7 +192,7 @@ fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
         && kind.is_none()
         && source.path.extension().is_some_and(|ending| ending == "b2d");
     if source.is_store()? || is_named_store {
-        let checked = Checked::from(store_check::check(source, options)?);
+        let checked = Checked::from(check_files(&source, options)?);
         let is_frame = |member: &CheckedMember| member.kind.is_some();
         let is_other =
             !checked.members.iter().flatten().any(is_frame) && foreign::is_other_zip(source.path);
@@ -220,20 +221,16 @@ fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
     if kind == Some(Kind::Frame) && report.is_good() {
         match source.open() {
             Ok(schunk) if EmbedStore::is_in(&schunk) => {
-                return Ok(store_check::check_embedded(
-                    schunk,
-                    report,
-                    size,
-                    options,
-                    source.limits,
-                )
-                .into());
+                let bar = progress::bar(size);
+                let moved = |done, _| bar.set_position(done);
+                let check = StoreCheck::new(options).max_read(source.limits.max_read());
+                return Ok(check.progress(&moved).embedded(schunk, report, size).into());
             }
             // Other frames are arrays and super-chunks.
             Ok(_) => {}
             Err(error) => match error.downcast_ref::<blosc2::Error>() {
                 Some(error) if error.kind() != ErrorKind::Io => {
-                    store_check::add_failure(&mut report, error);
+                    report.add(check::failure(error));
                 }
                 _ => return Err(error),
             },
@@ -244,6 +241,19 @@ fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
         None => What::Foreign(foreign::name(&watched).map(str::to_owned)),
     };
     Ok(Checked { what, report, members: None })
+}
+
+/// Checks a store in a directory or a zip file.
+fn check_files(source: &Source<'_>, options: &Options) -> Result<CheckedStore> {
+    let bar = OnceCell::new();
+    let moved = |done, size| bar.get_or_init(|| progress::bar(size)).set_position(done);
+    let check = StoreCheck::new(options).max_read(source.limits.max_read()).progress(&moved);
+    let object = || {
+        // The advice about files of other formats has no other error inside.
+        let other = |error| blosc2::Error::new(ErrorKind::InvalidData, "open the store", error);
+        source.object().map_err(|error| error.downcast().unwrap_or_else(other))
+    };
+    Ok(check.files(Members::open(source.path), object)?)
 }
 
 /// Total bytes of the files in a directory.
@@ -274,7 +284,7 @@ fn write_lines(out: &mut dyn Write, name: &str, checked: &Checked) -> io::Result
     if report.omitted > 0 {
         writeln!(out, "{name}: ... and {} more findings", report.omitted)?;
     }
-    let [errors, warnings, notes] = store_check::counts(report);
+    let [errors, warnings, notes] = check::counts(report);
     let members = members.as_ref().map(|members| (members.len(), "member"));
     let counts = [(errors, "error"), (warnings, "warning"), (notes, "note")];
     let parts = members.into_iter().chain(counts);
@@ -305,7 +315,7 @@ fn object(name: &str, checked: &Result<Checked, String>, groups: Option<&[map::G
         Err(error) => (&nothing, Some(error)),
     };
     let checked = checked.as_ref().ok();
-    let [errors, warnings, notes] = store_check::counts(report);
+    let [errors, warnings, notes] = check::counts(report);
     let members = checked.and_then(|checked| checked.members.as_ref());
     let map = groups.map(|groups| {
         groups.iter().flat_map(|group| &group.regions).map(region).collect::<Vec<_>>()

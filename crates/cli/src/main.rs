@@ -7,7 +7,6 @@
 //! - `stdin`, `raw`, `output`, `interrupt`, `style`: input from pipes, new files, Ctrl-C, colors;
 //! - `remote`: files and directories at URLs, and messages without the secrets of URLs;
 //! - `limits`: the options for limits, and messages that name options instead of functions of the libraries;
-//! - `store_check`: the check of stores, which `check` uses;
 //! - `foreign`: files of other formats, and the messages about them;
 //! - `stats`: the statistics of `info`;
 //! - `table`, `json`: aligned tables and sizes with a unit; JSON as text;
@@ -63,7 +62,6 @@ mod scale;
 mod slice;
 mod stats;
 mod stdin;
-mod store_check;
 mod stream;
 mod style;
 mod svg;

@@ -100,6 +100,7 @@ mod batch_array;
 #[cfg(not(feature = "c"))]
 pub mod blosc2;
 mod carrier;
+pub mod check;
 mod ctable;
 mod embed_store;
 mod folder;

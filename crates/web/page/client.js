@@ -5,10 +5,15 @@ export class Client {
   #last = 0;
   #waiting = new Map();
   #onDead;
+  #onChecking;
 
-  /** `onDead(text)` is called after a panic of the module; the file has to be opened again. */
-  constructor(onDead) {
+  /**
+   * `onDead(text)` is called after a panic of the module; the file has to be opened again. `onChecking(message)` receives
+   * the progress of a check.
+   */
+  constructor(onDead, onChecking = () => {}) {
     this.#onDead = onDead;
+    this.#onChecking = onChecking;
     this.#start();
   }
 
@@ -26,6 +31,7 @@ export class Client {
 
   #receive(message) {
     if (message.type === 'dead') return this.#dead(message.text);
+    if (message.type === 'checking') return this.#onChecking(message);
     const waiting = this.#waiting.get(message.id);
     if (!waiting) return;
     const { resolve, reject, update } = waiting;

@@ -2,9 +2,11 @@
 
 import { Chunks } from './chunks.js';
 import { Client } from './client.js';
+import { Columns } from './columns.js';
 import { Picture } from './picture.js';
 import { Plot } from './plot.js';
 import { Table } from './table.js';
+import { Tree } from './tree.js';
 import { colour, define, element, plain, prepared, short, size } from './text.js';
 
 const $ = (selector) => document.querySelector(selector);
@@ -39,7 +41,7 @@ const app = {
       const { facts } = answer;
       const progress = answer.progress ?? (facts?.blocks ? facts.done / facts.blocks : 1);
       showProgress(answer.done ? undefined : progress, type);
-      if (facts) showPartial(answer);
+      showPartial(answer);
       update(answer);
     }).catch((error) => { showProgress(undefined); app.fail(error); });
   },
@@ -70,6 +72,7 @@ const app = {
     app.asking = false;
   },
 
+  goTo,
   showStatistics,
   showLegend(low, high) {
     $('#low-text').value = short(low);
@@ -89,6 +92,8 @@ const app = {
   save,
 };
 
+const columns = new Columns(app);
+app.columns = columns;
 const views = { picture: new Picture(app), plot: new Plot(app), table: new Table(app), chunks: new Chunks(app) };
 
 // Opening.
@@ -110,16 +115,23 @@ async function open(opened) {
   document.title = `${opened.name} · Blosc2 viewer`;
   $('#empty').hidden = true;
   $('#viewer').hidden = false;
-  showContents(answer.contents ?? []);
   const saved = new URLSearchParams(location.hash.slice(1)).get('entry');
-  const first = answer.contents?.includes(saved) ? saved : answer.contents?.[0];
+  const { contents, internal } = answer;
+  app.contents = { contents: contents ?? [], internal: internal ?? [] };
+  $('#internal').checked = Boolean(internal?.includes(saved));
+  showContents();
+  const isEntry = saved !== null && (contents?.includes(saved) || internal?.includes(saved));
+  const first = isEntry ? saved : contents?.[0];
   if (first === undefined) showAnswer(answer); else await chooseEntry(first);
 }
 
 /** Shows the file, or an entry of the store. */
 function showAnswer(answer, entry) {
   app.items = answer.items;
+  // The fields of structures, and the columns of tables, are shown in the same way.
+  if (app.items.columns) app.items.fields = app.items.columns.map(({ name }) => name);
   Object.values(views).forEach((view) => view.reset());
+  columns.reset();
   showFacts(answer.facts);
   restore();
   app.state.entry = entry;
@@ -129,41 +141,35 @@ function showAnswer(answer, entry) {
 }
 
 async function chooseEntry(key) {
-  for (const item of $('#tree').children) {
-    item.setAttribute('aria-selected', item.dataset.key === key);
-    item.tabIndex = item.dataset.key === key ? 0 : -1;
-  }
+  tree.select(key);
   const { opened } = app;
   try {
     const answer = await app.client.call('choose', { key });
     if (app.opened === opened) showAnswer(answer, key);
   } catch (error) {
+    if (app.opened !== opened) return;
     app.fail(new Error(`${key}: ${error.message}`));
+    showAnswer({ facts: {}, items: { reason: error.message } }, key);
   }
 }
 
-/** Lists the entries of a store. */
-function showContents(keys) {
-  $('#contents').hidden = keys.length === 0;
-  $('#tree').replaceChildren(...keys.map((key) => {
-    const depth = key.split('/').length - 2;
-    const item = element('div', { role: 'treeitem', tabIndex: -1, 'aria-level': Math.max(1, depth + 1), title: key }, key === '/' ? 'the table' : key);
-    item.dataset.key = key;
-    return item;
-  }));
-}
-$('#tree').addEventListener('click', (event) => {
-  const key = event.target.closest('[data-key]')?.dataset.key;
-  if (key === undefined) return;
+const tree = new Tree($('#tree'), (key) => {
   // The view of another entry.
   history.replaceState(null, '', location.pathname + location.search);
+  $('#message').hidden = true;
   chooseEntry(key);
 });
-$('#tree').addEventListener('keydown', (event) => {
-  const item = event.target;
-  const next = { ArrowDown: item.nextElementSibling, ArrowUp: item.previousElementSibling }[event.key];
-  if (next) { event.preventDefault(); item.tabIndex = -1; next.tabIndex = 0; next.focus(); }
-  if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); item.click(); }
+
+/** Lists the entries of a store. */
+function showContents() {
+  const { contents, internal } = app.contents;
+  $('#contents').hidden = contents.length === 0;
+  $('#internal-label').hidden = internal.length === 0;
+  tree.fill($('#internal').checked ? [...contents, ...internal].sort() : contents);
+}
+$('#internal').addEventListener('change', () => {
+  showContents();
+  tree.select(app.state.entry ?? '');
 });
 
 /** Shows why a file cannot be opened, and the report of the check if it is one of Blosc2. */
@@ -179,7 +185,8 @@ async function showDamaged(opened, error) {
   $('#empty').hidden = isKnown;
   if (!isKnown) { app.opened = undefined; return; }
   showFacts({});
-  showContents([]);
+  app.contents = { contents: [], internal: [] };
+  showContents();
   $('#metadata').hidden = true;
   show('check');
 }
@@ -261,7 +268,7 @@ function restore() {
       state[key] = text === '1';
     } else if (['field', 'axis', 'low', 'high', 'chunk'].includes(key)) {
       if (Number.isFinite(Number(text))) state[key] = Number(text);
-    } else if (['view', 'map', 'range', 'entry'].includes(key)) {
+    } else if (['view', 'map', 'range', 'entry', 'column'].includes(key)) {
       state[key] = text;
     }
   }
@@ -311,7 +318,7 @@ function isPossible(view) {
   const isEmpty = shape.includes(0);
   if (view === 'picture') return shape.length >= 2 && numbers.length > 0 && !isEmpty;
   if (view === 'plot') return shape.length >= 1 && numbers.length > 0 && !isEmpty;
-  if (view === 'table') return !isEmpty;
+  if (view === 'table') return true;
   return app.items.grid !== undefined;
 }
 
@@ -325,13 +332,20 @@ function show(view) {
     tab.title = tab.disabled ? whyNot(name) : '';
     $(`#panel-${name}`).hidden = name !== view;
   }
-  $('#summary').hidden = !['picture', 'plot', 'table'].includes(view) || Boolean(app.items.table);
-  $('.columns').hidden = view === 'table';
+  const { table, shape } = app.items;
+  const isTable = Boolean(table && app.items.columns.some(({ kind }) => kind !== 'any'));
+  $('#summary').hidden = !['picture', 'plot', 'table'].includes(view) || table && !isTable;
+  $('#summary-title').textContent = isTable ? 'A column' : view === 'table' ? 'Save' : 'What is visible';
+  $('#column-bar').hidden = $('#column-npy').hidden = !isTable;
+  $('.columns').hidden = view === 'table' && !isTable;
   $('[data-format=png]').hidden = view === 'table';
+  $('[data-format=npy]').hidden = isTable;
+  $('[data-format=csv]').textContent = isTable ? 'rows as .csv' : '.csv';
+  $('#slice').placeholder = shape?.length ? ['0:10', ...shape.slice(1).map(() => ':')].join(', ') : '';
   $('#partial').hidden = true;
   const hint = { picture: 'Point at an item to see its value.', plot: 'Point at an item to see its value.', chunks: 'Point at a chunk, or choose one.' };
   app.say(app.items.shape || view !== 'check' ? hint[view] ?? '' : `Only the facts and the check are shown: ${app.items.reason}`);
-  for (const type of ['picture', 'plot', 'map', 'export']) app.client.cancel(type);
+  for (const type of ['picture', 'plot', 'map', 'column', 'export']) app.client.cancel(type);
   showProgress(undefined);
   showSelection();
   views[view]?.show();
@@ -418,7 +432,29 @@ function showSelection() {
       controls.push(element('span', { className: 'axis' }, element('label', {}, `axis ${axis}`), slider, number, element('span', { className: 'quiet' }, `of ${side}`)));
     });
   }
+  // The table of one axis has its own field for the row.
+  if (['picture', 'plot', 'table'].includes(state.view) && ndim > (state.view === 'table' ? 1 : 0)) {
+    const input = element('input', { id: 'index', size: Math.max(8, 5 * ndim), placeholder: state.at.join(', ') });
+    input.addEventListener('change', () => goTo(numbersOf(input.value)));
+    controls.push(element('label', {}, 'Go to index ', input));
+  }
   $('#selection').replaceChildren(...controls);
+}
+
+const numbersOf = (text) => text.replace(/[[\]()]/g, ' ').split(/[\s,]+/).filter(Boolean).map(Number);
+
+/** Shows an item, and its value. */
+function goTo(at) {
+  const { state, items } = app;
+  const { shape } = items;
+  if (at.length !== shape.length || !at.every((index, axis) => Number.isInteger(index) && index >= 0 && index < shape[axis])) {
+    const last = shape.map((side) => side - 1).join(', ');
+    return app.say(`Expected ${shape.length === 1 ? 'an index' : `${shape.length} indices`} from ${shape.map(() => 0).join(', ')} to ${last}`);
+  }
+  state.at = [...at];
+  showSelection();
+  views[state.view].goTo(at);
+  if (!items.table) app.showValue(at);
 }
 
 function showProgress(part, type) {
@@ -430,29 +466,43 @@ function showProgress(part, type) {
 }
 
 /** States what was not read of a view. */
-function showPartial({ facts, errors, count, stopped, done }) {
-  const problems = count ? `${count} ${count === 1 ? 'block' : 'blocks'} cannot be read: ${errors[0]}` : '';
-  const part = stopped ? `A sample: ${facts.done} of ${facts.blocks} blocks were read.` : '';
+function showPartial({ type, facts, errors, count, stopped, done, progress }) {
+  if (!errors) return;
+  const what = type === 'column' ? 'part' : 'block';
+  const problems = count ? `${count} ${count === 1 ? what : `${what}s`} cannot be read: ${errors[0]}` : '';
+  const read = facts ? `${facts.done} of ${facts.blocks} blocks were read` : `${Math.round(progress * 100)} % of the rows were read`;
+  const part = stopped ? `A sample: ${read}.` : '';
   $('#partial').hidden = !done || !(problems || part);
   $('#partial-text').textContent = [part, problems].filter(Boolean).join(' ');
   $('#read-all').hidden = !stopped;
 }
 
+/** Shows statistics and the histogram; without statistics, nothing. */
 function showStatistics(statistics) {
-  const { all, count, nan, infinite, min, max, mean, std, percentiles, bins } = statistics;
-  const entries = [['count', `${count}${all ? '' : ' (a sample)'}`]];
+  const { all, count, nulls, nan, infinite, min, max, mean, std, percentiles, bins } = statistics ?? {};
+  const entries = statistics ? [['count', `${count}${all ? '' : ' (a sample)'}`]] : [];
+  if (nulls) entries.push(['null', String(nulls)]);
   if (nan) entries.push(['NaN', String(nan)]);
   if (infinite) entries.push(['infinite', String(infinite)]);
   if (min !== undefined) {
     const median = percentiles.find(([percent]) => percent === 50)[1];
-    entries.push(['min', `${short(min)} at [${statistics.minAt.join(', ')}]`]);
-    entries.push(['max', `${short(max)} at [${statistics.maxAt.join(', ')}]`]);
-    entries.push(['mean', short(mean)], ['median', short(median)], ['std', short(std)]);
+    const place = (text, at) => {
+      const button = element('button', { type: 'button', title: 'Show it' }, app.items.table ? `row ${at}` : `[${at.join(', ')}]`);
+      button.addEventListener('click', () => goTo(at));
+      return element('span', {}, `${text} at `, button);
+    };
+    entries.push(['min', place(statistics.minText ?? short(min), statistics.minAt)]);
+    entries.push(['max', place(statistics.maxText ?? short(max), statistics.maxAt)]);
+    // The middle of times has no use as a number.
+    if (!statistics.maxText || Number.isFinite(Number(statistics.maxText)) || /^(True|False)$/.test(statistics.maxText)) {
+      entries.push(['mean', short(mean)], ['median', short(median)], ['std', short(std)]);
+    }
   }
   define($('#statistics'), entries);
   const { context, width, height } = prepared($('#histogram'));
-  $('#histogram-text').replaceChildren(element('span', {}, short(min)), element('span', {}, short(max)));
+  $('#histogram-text').replaceChildren();
   if (!bins) return;
+  $('#histogram-text').replaceChildren(...[statistics.minText ?? short(min), statistics.maxText ?? short(max)].map((text) => element('span', {}, text)));
   const highest = Math.max(...bins);
   context.fillStyle = colour('accent');
   bins.forEach((bin, k) => {
@@ -469,12 +519,18 @@ let checker;
 async function check(content) {
   checker?.stop();
   $('#report').dataset.done = false;
-  const client = new Client((text) => { endCheck(`The check has failed: ${text}`); });
+  const progress = element('progress', { max: 1, 'aria-label': 'Checking' });
+  const read = element('span', { className: 'quiet' });
+  const moved = ({ bytesRead, size: total }) => {
+    progress.value = Math.min(bytesRead / total, 1);
+    read.textContent = `${size(bytesRead)} read of a file of ${size(total)}`;
+  };
+  const client = new Client((text) => { endCheck(`The check has failed: ${text}`); }, moved);
   checker = client;
   const { opened } = app;
   const cancel = element('button', { type: 'button' }, 'Cancel');
   cancel.addEventListener('click', () => { client.stop(); endCheck('The check was cancelled.'); });
-  $('#report').replaceChildren(element('p', {}, 'Checking … ', element('progress', { 'aria-label': 'Checking' }), ' ', cancel));
+  $('#report').replaceChildren(element('p', {}, 'Checking … ', progress, ' ', read, ' ', cancel));
   try {
     const report = await client.call('check', { file: opened.file, url: opened.url, content });
     if (checker === client) showReport(report);
@@ -491,7 +547,9 @@ function endCheck(text) {
   $('#report').replaceChildren(element('p', {}, text));
 }
 
-function showReport({ kind, good, complete, content, omitted, findings }) {
+const plural = (count, name) => `${count} ${name}${count === 1 ? '' : 's'}`;
+
+function showReport({ kind, good, complete, content, omitted, findings, members }) {
   const scope = content ? 'The structure and all blocks were checked.' : 'The structure was checked; no block was decoded.';
   const verdict = good ? (findings.length ? 'No errors' : 'Nothing wrong was found') : 'The file is damaged';
   const parts = [
@@ -499,24 +557,51 @@ function showReport({ kind, good, complete, content, omitted, findings }) {
     element('p', { className: 'quiet' }, `${kind ?? 'unknown kind'}. ${scope}${complete ? '' : ' Parts exceed the limits of this page and were not checked.'}`),
   ];
   if (findings.length) {
-    const rows = findings.map((finding) => {
-      const chunk = element('td', {}, finding.part);
-      if (finding.chunk !== null && isPossible('chunks')) {
-        const button = element('button', { type: 'button' }, finding.part);
-        button.addEventListener('click', () => { app.state.chunk = finding.chunk; show('chunks'); views.chunks.choose(finding.chunk); });
-        chunk.replaceChildren(button);
-      }
-      return element('tr', {},
-        element('td', { className: finding.severity }, finding.severity), element('td', {}, `${finding.offset}, ${size(finding.len)}`), chunk,
-        element('td', {}, finding.rule), element('td', {}, finding.expected), element('td', {}, finding.found));
-    });
-    const names = ['severity', 'offset', 'part', 'rule', 'expected', 'found'];
-    const head = element('thead', {}, element('tr', {}, ...names.map((name) => element('th', { scope: 'col' }, name))));
-    parts.push(element('div', { className: 'wide', tabIndex: 0, role: 'region', 'aria-label': 'Findings' }, element('table', {}, head, element('tbody', {}, ...rows))));
+    const names = [...(members ? ['member'] : []), 'severity', 'offset', 'part', 'rule', 'expected', 'found'];
+    parts.push(reportTable('Findings', names, findings.map((finding) => [
+      ...(members ? [element('td', {}, finding.file ?? '')] : []),
+      element('td', { className: finding.severity }, finding.severity), element('td', {}, finding.part === 'file' && !finding.len ? '' : `${finding.offset}, ${size(finding.len)}`),
+      placeOf(finding), element('td', {}, finding.rule), element('td', {}, finding.expected), element('td', {}, finding.found)])));
   }
   if (omitted) parts.push(element('p', {}, `${omitted} more findings are not listed.`));
+  if (members) {
+    parts.push(element('p', { className: 'quiet' }, `${plural(members.length, 'member')}, ${content ? 'with their checksums' : 'without their content'}:`));
+    parts.push(reportTable('Members', ['member', 'format', 'result'], members.map(({ file, kind, errors, warnings, notes }) => {
+      const counts = [[errors, 'error'], [warnings, 'warning'], [notes, 'note']].filter(([count]) => count);
+      const text = counts.map(([count, name]) => plural(count, name)).join(', ') || 'good';
+      return [element('td', {}, file), element('td', {}, kind ?? ''), element('td', { className: errors ? 'error' : '' }, text)];
+    })));
+  }
   $('#report').replaceChildren(...parts);
   $('#report').dataset.done = 'true';
+}
+
+function reportTable(label, names, rows) {
+  const head = element('thead', {}, element('tr', {}, ...names.map((name) => element('th', { scope: 'col' }, name))));
+  const body = element('tbody', {}, ...rows.map((cells) => element('tr', {}, ...cells)));
+  return element('div', { className: 'wide', tabIndex: 0, role: 'region', 'aria-label': label }, element('table', { className: label.toLowerCase() }, head, body));
+}
+
+/** The key of a member of the checked store; `undefined` if it is not an entry of the tree. */
+function keyOf(file) {
+  if (!file) return undefined;
+  const key = file.startsWith('/') ? file : `/${file.replace(/\.\w+$/, '')}`;
+  return app.contents.contents.includes(key) || app.contents.internal.includes(key) ? key : undefined;
+}
+
+/** The part of a finding; a chunk is a button that shows it. */
+function placeOf({ file, part, chunk }) {
+  const key = keyOf(file);
+  if (chunk === null || (file ? key === undefined : !isPossible('chunks'))) return element('td', {}, part);
+  const button = element('button', { type: 'button', title: 'Show it in the map of the chunks' }, part);
+  button.addEventListener('click', async () => {
+    if (key !== undefined) await chooseEntry(key);
+    if (!isPossible('chunks')) return;
+    app.state.chunk = chunk;
+    show('chunks');
+    views.chunks.choose(chunk);
+  });
+  return element('td', {}, button);
 }
 
 // Saving.
@@ -524,7 +609,9 @@ function showReport({ kind, good, complete, content, omitted, findings }) {
 /** The ranges of what is saved, for each axis, and the axes that the saved array has. */
 function savedRanges() {
   const { state, items } = app;
-  if ($('#scope').value === 'all') return { ranges: items.shape.map((side) => [0, side]), kept: items.shape.map(() => true) };
+  const scope = $('#scope').value;
+  if (scope === 'all') return { ranges: items.shape.map((side) => [0, side]), kept: items.shape.map(() => true) };
+  if (scope === 'slice') return parseSlice($('#slice').value || $('#slice').placeholder, items.shape);
   const ndim = items.shape.length;
   const view = views[state.view];
   const ranges = state.at.map((index) => [index, index + 1]);
@@ -537,13 +624,40 @@ function savedRanges() {
   return { ranges, kept };
 }
 
-async function saveAs(format) {
-  const base = app.opened.name.replace(/\.\w+$/, '');
+/** The ranges of a slice in the notation of Python, without steps: `0:10, :, -1`. */
+function parseSlice(text, shape) {
+  const parts = text.replace(/[[\]]/g, '').split(',').map((part) => part.trim()).filter(Boolean);
+  if (parts.length > shape.length) throw new Error(`The slice ${text} has ${plural(parts.length, 'part')}, but there ${shape.length === 1 ? 'is 1 axis' : `are ${shape.length} axes`}.`);
+  const kept = shape.map(() => true);
+  const ranges = shape.map((side, axis) => {
+    const [, first, colon, last] = /^(-?\d*)(:?)(-?\d*)$/.exec(parts[axis] ?? ':') ?? [];
+    const number = (text, missing) => (text === '' ? missing : Number(text) < 0 ? Number(text) + side : Number(text));
+    if (first === undefined || !colon && first === '') throw new Error(`Expected an index or a range such as 0:10 for axis ${axis}, found ${parts[axis]}`);
+    const start = number(first, 0);
+    if (!colon) {
+      kept[axis] = false;
+      if (!(start >= 0 && start < side)) throw new Error(`The index ${first} of axis ${axis} is not from 0 to ${side - 1}.`);
+      return [start, start + 1];
+    }
+    const within = (index) => Math.min(Math.max(0, index), side);
+    return [within(start), Math.max(within(start), within(number(last, side)))];
+  });
+  return { ranges, kept };
+}
+
+async function saveAs(format, column) {
+  const base = app.opened.name.replace(/\.\w+$/, '') + (app.state.entry ?? '').replace(/\/$/, '').replaceAll('/', '_');
   if (format === 'png') return download(await views[app.state.view].png(), `${base}.png`);
-  const request = savedRanges();
-  const name = $('#scope').value === 'all' ? '' : request.ranges.map(([start, end], axis) => (request.kept[axis] ? `${start}-${end}` : start)).join('_');
+  let request;
+  try {
+    request = { ...savedRanges(), column };
+  } catch (error) {
+    return app.fail(error);
+  }
+  const part = $('#scope').value === 'all' ? '' : request.ranges.map(([start, end], axis) => (request.kept[axis] ? `${start}-${end}` : start)).join('_');
+  const name = [base, column, part].filter(Boolean).join('_');
   app.run('export', { request, format }, ({ done, bytes }) => {
-    if (done) download(new Blob([bytes]), `${base}${name ? `_${name}` : ''}.${format}`);
+    if (done) download(new Blob([bytes]), `${name}.${format}`);
   });
 }
 
@@ -627,7 +741,12 @@ for (const [id, view, action] of [
   ['#plot-in', 'plot', (view) => view.zoom(1.5)], ['#plot-out', 'plot', (view) => view.zoom(1 / 1.5)], ['#plot-fit', 'plot', (view) => view.fit()],
 ]) $(id).addEventListener('click', () => action(views[view]));
 $('#cancel').addEventListener('click', () => { app.client.cancel($('#progress').dataset.type); showProgress(undefined); });
-$('#read-all').addEventListener('click', () => views[app.state.view].readAll());
+$('#read-all').addEventListener('click', () => (app.items.table ? columns : views[app.state.view]).readAll());
+$('#scope').addEventListener('change', () => {
+  $('#slice').hidden = $('#scope').value !== 'slice';
+  if (!$('#slice').hidden) $('#slice').focus();
+});
+$('#column-npy').addEventListener('click', () => saveAs('npy', columns.shown));
 $('#check-structure').addEventListener('click', () => check(false));
 $('#check-all').addEventListener('click', () => check(true));
 for (const button of document.querySelectorAll('[data-format]')) button.addEventListener('click', () => saveAs(button.dataset.format));

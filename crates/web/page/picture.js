@@ -216,6 +216,15 @@ export class Picture {
     if (right - left > 240) label(`axis ${c}: ${cols[0]} to ${cols[1] - 1}`, right, bottom, true, true);
   }
 
+  /** Shows an item in the middle, and marks it. */
+  goTo(at) {
+    const [row, col] = this.app.state.axes.map((axis) => at[axis]);
+    if (!this.window) return;
+    this.window.center = [row + 0.5, col + 0.5];
+    this.mark = [row, col];
+    this.changed();
+  }
+
   /** Marks an item and shows its value. */
   point(row, col) {
     const shape = this.#shape;

@@ -192,6 +192,15 @@ export class Plot {
     }
   }
 
+  /** Marks an item; if it is not visible, moves it to the middle. */
+  goTo(at) {
+    this.mark = at[this.app.state.axis];
+    const [start, end] = this.#window;
+    const half = (end - start) / 2;
+    if (this.mark < start || this.mark >= end) this.#setWindow(this.mark - half, this.mark + half);
+    else this.changed();
+  }
+
   point(item) {
     if (item < 0 || item >= this.#size) return;
     this.mark = item;

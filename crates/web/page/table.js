@@ -50,7 +50,17 @@ export class Table {
     new ResizeObserver(() => { if (this.app.state.view === 'table' && this.app.items?.shape) this.show(); }).observe(this.scroller);
   }
 
+  /** Shows an item, and marks it. */
+  goTo(at) {
+    const { row, col } = this.#axes;
+    this.marked = [at[row], at[col] ?? 0];
+    if (row !== undefined) this.top = at[row] - Math.floor(this.#visibleRows / 2);
+    if (col !== undefined) this.left = at[col] - Math.floor(this.#visibleColumns / 2);
+    this.#moveBy(0, 0);
+  }
+
   reset() {
+    this.marked = undefined;
     this.top = this.left = 0;
     this.column = COLUMN;
   }
@@ -84,6 +94,7 @@ export class Table {
     this.top = Math.min(Math.max(0, this.top), Math.max(0, rows - lines));
     this.left = Math.min(Math.max(0, this.left), Math.max(0, cols - 1));
     this.#moveBy(0, 0);
+    if (this.app.items.columns) this.app.columns.show();
   }
 
   #scrolled() {
@@ -143,12 +154,23 @@ export class Table {
     if (this.again) { this.again = false; this.read(); }
   }
 
+  /** The title of a column; that of a column of a table chooses it for the statistics. */
+  #title(k) {
+    const { col, fields } = this.#axes;
+    if (!fields) return col === undefined ? 'value' : String(k);
+    const column = this.app.items.columns?.[k];
+    if (!column || column.kind === 'any') return fields[k];
+    const button = element('button', { type: 'button', title: `${column.kind}: show its statistics` }, column.name);
+    button.addEventListener('click', () => this.app.columns.choose(column.name));
+    return button;
+  }
+
   #fill(cells, rows, cols) {
     const { row, col, fields } = this.#axes;
     const corner = element('th', { scope: 'col' }, row === undefined ? '' : col === undefined ? 'index' : `axis ${row} \\ ${col}`);
     const names = [];
     for (let k = cols[0]; k < cols[1]; k += 1) {
-      names.push(element('th', { scope: 'col' }, fields ? fields[k] : col === undefined ? 'value' : String(k)));
+      names.push(element('th', { scope: 'col' }, this.#title(k)));
     }
     this.table.tHead.replaceChildren(element('tr', {}, corner, ...names));
     const width = cols[1] - cols[0];
@@ -161,7 +183,9 @@ export class Table {
       for (let l = 0; l < width; l += 1) {
         texts.push(fields ? cells[k][cols[0] + l] : turned ? cells[l * height + k] : cells[k * width + l]);
       }
-      const line = texts.map((text) => element('td', { title: text.length > 24 ? text : '', className: text === 'nan' || text === 'NaT' ? 'nan' : '' }, text));
+      const isMarked = (l) => this.marked && this.marked[0] === rows[0] + k && (fields || this.marked[1] === cols[0] + l);
+      const classes = (text, l) => [['nan', 'NaT', 'None'].includes(text) ? 'nan' : '', isMarked(l) ? 'marked' : ''].join(' ').trim();
+      const line = texts.map((text, l) => element('td', { title: text.length > 24 ? text : '', className: classes(text, l) }, text));
       lines.push(element('tr', {}, element('th', { scope: 'row' }, row === undefined ? '' : String(rows[0] + k)), ...line));
     }
     this.table.tBodies[0].replaceChildren(...lines);

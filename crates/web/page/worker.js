@@ -25,12 +25,15 @@ let panic;
 const files = new Map();
 /** The number of bytes that were read. */
 let bytesRead = 0;
+/** Called after each read. */
+let onRead = () => {};
 /** The id of the newest request of each type of long work. */
 const active = new Map();
 
 self.blosc2Read = (handle, offset, bytes) => {
   files.get(handle).read(offset, bytes);
   bytesRead += bytes.length;
+  onRead();
 };
 self.blosc2Panic = (text) => {
   panic = text;
@@ -272,7 +275,14 @@ const actions = {
   colours: ({ map }) => module.colours(map),
   async check({ file, url, content }) {
     files.set(1, file ? localFile(file) : await remoteFile(url));
-    return JSON.parse(module.check(1, files.get(1).size, content));
+    const { size } = files.get(1);
+    let sent = 0;
+    onRead = () => {
+      if (performance.now() - sent < UPDATE) return;
+      sent = performance.now();
+      self.postMessage({ type: 'checking', bytesRead, size });
+    };
+    return JSON.parse(module.check(1, size, content));
   },
   async picture(message) {
     const { id, request, colours } = message;
@@ -305,6 +315,15 @@ const actions = {
       self.postMessage({ id, type: 'map', done, sizes, bytesRead }, [sizes.buffer]);
     });
   },
+  async column(message) {
+    const { id, request } = message;
+    viewer.column(json(request));
+    await run(message, () => viewer.column_step(), (done, state) => {
+      const statistics = JSON.parse(viewer.column_statistics());
+      const progress = viewer.column_progress();
+      self.postMessage({ id, type: 'column', done, statistics, progress, bytesRead, ...state });
+    });
+  },
   async export(message) {
     const { id, request, format } = message;
     viewer.export(json(request));
@@ -330,7 +349,7 @@ self.onmessage = async ({ data: message }) => {
   active.set(type, id);
   try {
     await ready;
-    const long = ['picture', 'plot', 'map', 'export'].includes(type);
+    const long = ['picture', 'plot', 'map', 'column', 'export'].includes(type);
     const result = await actions[type](message);
     if (!long) self.postMessage({ id, type, result, bytesRead });
   } catch (error) {

@@ -1,22 +1,30 @@
 //! The contents of stores: a list of entries. An entry is opened like a file, or is a table.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use blosc2_store::blosc2::Error;
-use blosc2_store::{CTable, EmbedStore, Members, Object, TreeStore};
+use blosc2_store::{EmbedStore, Members, Object, TreeStore};
 
 use crate::data::limits;
+use crate::rows::Rows;
 use crate::source::Source;
 
 /// The maximum number of entries that are listed.
 const MAX_ENTRIES: usize = 100_000;
 
 /// An open store.
-#[derive(Debug)]
 pub struct Contents {
+    source: Source,
     root: Object,
     /// The members of a zip file.
     members: Option<Members>,
+}
+
+impl std::fmt::Debug for Contents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Contents").field("root", &self.root).finish_non_exhaustive()
+    }
 }
 
 /// An entry of a store.
@@ -24,14 +32,14 @@ pub enum Entry {
     /// A file, or a part of the store that is like one.
     File(Source),
     /// A table.
-    Table(Box<CTable>),
+    Rows(Box<Rows>),
 }
 
 impl std::fmt::Debug for Entry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::File(_) => "File",
-            Self::Table(_) => "Table",
+            Self::Rows(_) => "Rows",
         })
     }
 }
@@ -51,13 +59,12 @@ impl Contents {
     /// Fails with the errors of opening a container of `blosc2-store`.
     pub fn open(source: &Source) -> Result<Option<Self>, Error> {
         let is_archive = Self::is_archive(source)?;
-        let limits = limits();
-        let root =
-            Object::open_source_with_limits(Arc::clone(source), limits, Some(limits.memory))?;
+        let root = open(source)?;
         let is_store =
             matches!(root, Object::TreeStore(_) | Object::EmbedStore(_) | Object::CTable(_));
         let members = is_archive.then(|| Members::open_source(Arc::clone(source))).transpose()?;
-        Ok(is_store.then_some(Self { root, members }))
+        let source = Arc::clone(source);
+        Ok(is_store.then_some(Self { source, root, members }))
     }
 
     /// Returns the type of the store: `treestore`, `dictstore`, `embedstore` or `ctable`.
@@ -67,18 +74,21 @@ impl Contents {
 
     /// Returns the keys of the entries. A table that is the whole store has the key `/`.
     pub fn keys(&self) -> Vec<String> {
-        let keys: Vec<String> = match &self.root {
+        match &self.root {
             Object::TreeStore(store) => store.keys().take(MAX_ENTRIES).map(str::to_owned).collect(),
             Object::EmbedStore(store) => {
                 store.keys().take(MAX_ENTRIES).map(str::to_owned).collect()
             }
-            _ => {
-                let members = self.members.iter().flat_map(Members::iter);
-                let columns = members.filter_map(|member| member.key()).take(MAX_ENTRIES);
-                std::iter::once("/".to_owned()).chain(columns).collect()
-            }
-        };
-        keys
+            _ => vec!["/".to_owned()],
+        }
+    }
+
+    /// Returns the keys of the members of a zip file that are not entries: the parts of tables, indexes and attributes.
+    pub fn internal(&self) -> Vec<String> {
+        let keys: BTreeSet<String> = self.keys().into_iter().collect();
+        let members = self.members.iter().flat_map(Members::iter);
+        let members = members.filter_map(|member| member.key());
+        members.filter(|key| !keys.contains(key)).take(MAX_ENTRIES).collect()
     }
 
     /// Opens an entry.
@@ -100,20 +110,25 @@ impl Contents {
                 embedded(store.embedded_store(), key)
             }
             Object::TreeStore(store) => match store.get(key)? {
-                Object::CTable(table) => Ok(Entry::Table(Box::new(table))),
+                Object::CTable(table) => Ok(Entry::Rows(Box::new(Rows::Table(Box::new(table))))),
                 other => Err(no_data(key, other.kind())),
             },
-            _ => Err(no_data(key, self.kind())),
+            // The store is a table.
+            _ => match Rows::of(open(&self.source)?) {
+                Ok(rows) if key == "/" => Ok(Entry::Rows(Box::new(rows))),
+                _ => Err(no_data(key, self.kind())),
+            },
         }
     }
+}
 
-    /// Returns the table, if the store is one.
-    pub fn into_table(self) -> Option<CTable> {
-        match self.root {
-            Object::CTable(table) => Some(table),
-            _ => None,
-        }
-    }
+/// Opens the container in `source`.
+///
+/// # Errors
+/// Fails with the errors of opening a container of `blosc2-store`.
+pub fn open(source: &Source) -> Result<Object, Error> {
+    let limits = limits();
+    Object::open_source_with_limits(Arc::clone(source), limits, Some(limits.memory))
 }
 
 /// The frame of an entry of an embedded store.

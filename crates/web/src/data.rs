@@ -34,13 +34,17 @@ pub struct Data {
 }
 
 impl Data {
-    /// Takes the items of `file`. The items of a super-chunk without shape are an array of one axis.
+    /// Takes the items of `file`. The items of a super-chunk without shape are an array of one axis, with the dtype `known`
+    /// if it is set.
     ///
     /// # Errors
     /// Returns the file, and [`Error::Unsupported`] if the chunks do not consist of items of one size, or the dtype is
     /// unknown.
-    pub fn new(mut file: File<'static>) -> Result<Self, Box<(File<'static>, Error)>> {
-        match Self::layout(&file) {
+    pub fn new(
+        mut file: File<'static>,
+        known: Option<Dtype>,
+    ) -> Result<Self, Box<(File<'static>, Error)>> {
+        match Self::layout(&file, known) {
             Ok((geometry, dtype)) => {
                 file.set_cache(CACHE);
                 Ok(Self { numbers: Number::all(&dtype), geometry, dtype, file })
@@ -49,14 +53,15 @@ impl Data {
         }
     }
 
-    fn layout(file: &File<'_>) -> Result<(Geometry, Dtype), Error> {
+    fn layout(file: &File<'_>, known: Option<Dtype>) -> Result<(Geometry, Dtype), Error> {
         let geometry = match file.geometry() {
             Some(geometry) => geometry.clone(),
             None => flat(file)?,
         };
-        let dtype = match file.meta().and_then(|meta| meta.dtype.as_deref()) {
-            Some(text) => Dtype::parse(text)?,
-            None => {
+        let dtype = match (file.meta().and_then(|meta| meta.dtype.as_deref()), known) {
+            (Some(text), _) => Dtype::parse(text)?,
+            (None, Some(known)) => known,
+            (None, None) => {
                 let size = geometry.typesize();
                 let kind = if matches!(size, 1 | 2 | 4 | 8) { Kind::UInt } else { Kind::Void };
                 Dtype::scalar(kind, size)?
@@ -328,7 +333,7 @@ impl Slice {
 }
 
 /// A value of a CSV file, in quotes where it needs them.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),

@@ -1,10 +1,15 @@
 //! The facts about a file, with the words of `blosc2 info`.
 
-use blosc2_format::Options;
 use blosc2_format::file::{self, File, Info, Kind};
 use blosc2_format::value;
+use blosc2_format::{Options, ReadAt, Report};
+use blosc2_store::blosc2::storage::ReadOnly;
+use blosc2_store::blosc2::{ErrorKind, OpenOptions, Target};
+use blosc2_store::check::{self, CheckedStore, StoreCheck};
+use blosc2_store::{EmbedStore, Members};
 use serde_json::{Value, json};
 
+use crate::contents::{self, Contents};
 use crate::data::limits;
 use crate::printable;
 use crate::source::Source;
@@ -150,18 +155,59 @@ fn text(bytes: &[u8]) -> String {
     }
 }
 
-/// Checks the file in `source`, and with `content` also decodes all blocks.
+/// Checks the file or the store in `source`, and with `content` also decodes all blocks.
 ///
 /// # Errors
-/// [`blosc2_format::Error::Io`]: reading fails.
-pub fn check(source: &Source, content: bool) -> Result<Value, blosc2_format::Error> {
+/// Reading fails.
+pub fn check(source: &Source, content: bool) -> Result<Value, blosc2_store::blosc2::Error> {
     let options = Options { content, limits: limits(), ..Options::default() };
-    let (kind, report) = file::check(source, &options)?;
+    let store = || StoreCheck::new(&options).max_read(Some(options.limits.memory));
+    if Contents::is_archive(source)? {
+        let members = Members::open_source(source.clone());
+        let checked = store().files(members, || contents::open(source))?;
+        return Ok(store_json(checked, content));
+    }
+    let io = |error: blosc2_format::Error| {
+        blosc2_store::blosc2::Error::new(ErrorKind::Io, "check the file", error.to_string())
+    };
+    let (kind, mut report) = file::check(source, &options).map_err(io)?;
+    if kind == Some(Kind::Frame) && report.is_good() {
+        let open = OpenOptions::new().limits(options.limits).max_read(options.limits.memory);
+        match open.open(Target::storage(ReadOnly::new(source.clone()))) {
+            Ok(schunk) if EmbedStore::is_in(&schunk) => {
+                let size = source.size().unwrap_or_default();
+                return Ok(store_json(store().embedded(schunk, report, size), content));
+            }
+            Ok(_) => {}
+            Err(error) => report.add(check::failure(&error)),
+        }
+    }
+    Ok(report_json(kind.map(|kind| kind.to_string()), &report, content))
+}
+
+fn store_json(checked: CheckedStore, content: bool) -> Value {
+    let mut facts = report_json(Some(checked.form.to_string()), &checked.report, content);
+    let members = checked.members.iter().map(|member| {
+        let [errors, warnings, notes] = member.counts;
+        json!({
+            "file": printable(&member.file),
+            "kind": member.kind.map(|kind| kind.to_string()),
+            "errors": errors,
+            "warnings": warnings,
+            "notes": notes,
+        })
+    });
+    facts["members"] = members.collect();
+    facts
+}
+
+fn report_json(kind: Option<String>, report: &Report, content: bool) -> Value {
     let findings = report.findings.iter().map(|finding| {
         json!({
             "severity": finding.rule.severity.to_string(),
             "rule": finding.rule.id,
             "what": finding.rule.what,
+            "file": finding.file.as_deref().map(printable),
             "part": printable(&finding.part.to_string()),
             "chunk": match finding.part {
                 blosc2_format::Part::Chunk(number) => Some(number),
@@ -173,15 +219,15 @@ pub fn check(source: &Source, content: bool) -> Result<Value, blosc2_format::Err
             "found": printable(&finding.found),
         })
     });
-    Ok(json!({
-        "kind": kind.map(|kind| kind.to_string()),
+    json!({
+        "kind": kind,
         "good": report.is_good(),
         "complete": report.is_complete(),
         "content": content,
         "omitted": report.omitted,
         "unverified": report.unverified,
         "findings": findings.collect::<Vec<_>>(),
-    }))
+    })
 }
 
 #[cfg(test)]

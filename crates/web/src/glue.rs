@@ -161,12 +161,32 @@ impl Viewer {
         Ok(self.0.cells(&parsed(request)?).map_err(failed)?.to_string())
     }
 
+    /// Starts statistics of a column of a table.
+    pub fn column(&mut self, request: &str) -> Outcome<()> {
+        self.0.column(&parsed(request)?).map_err(failed)
+    }
+
+    /// Reads more rows of the column.
+    pub fn column_step(&mut self) -> Outcome<bool> {
+        self.0.column_step().map_err(failed)
+    }
+
+    /// Returns the part of the column that was read.
+    pub fn column_progress(&self) -> f64 {
+        self.0.column_progress()
+    }
+
+    /// Returns the statistics of the column.
+    pub fn column_statistics(&self) -> String {
+        self.0.column_statistics().to_string()
+    }
+
     /// Starts an export.
     pub fn export(&mut self, request: &str) -> Outcome<()> {
         self.0.export(&parsed(request)?).map_err(failed)
     }
 
-    /// Reads a block of the export.
+    /// Reads a part of the export.
     pub fn export_step(&mut self) -> Outcome<bool> {
         self.0.export_step().map_err(failed)
     }

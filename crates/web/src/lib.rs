@@ -19,6 +19,7 @@ pub mod item;
 pub mod picture;
 pub mod plane;
 pub mod plot;
+pub mod rows;
 pub mod source;
 pub mod stats;
 pub mod viewer;

@@ -6,23 +6,31 @@ use std::sync::Arc;
 
 use blosc2_format::file::{File, Kind};
 use blosc2_format::read_at::Paged;
-use blosc2_store::{CTable, ItemKind};
+use blosc2_store::Object;
 use serde_json::{Value, json};
 
 use crate::chunks::{self, ChunkMap};
-use crate::contents::{Contents, Entry};
+use crate::contents::{self, Contents, Entry};
 use crate::data::{Data, Slice, limits};
 use crate::picture::Picture;
 use crate::plane::Plane;
 use crate::plot::Plot;
+use crate::rows::{ColumnStatistics, Rows, RowsExport};
 use crate::source::Source;
-use crate::{colour, date, facts, item, printable};
+use crate::{colour, facts, item, printable};
 
 /// The maximum number of cells of a table that are returned at once.
 const MAX_CELLS: u64 = 20_000;
 
 /// An error as text.
 pub type Result<T> = std::result::Result<T, String>;
+
+/// The metalayers of arrays of values, of batches and of lists, and of tensors.
+const VALUES: [&str; 3] = ["vlarray", "batcharray", "listarray"];
+const TENSOR: &str = "__pack_tensor__";
+
+/// Why no items are shown.
+const NOTHING: &str = "choose an entry of the store";
 
 /// An open file or store.
 pub struct Viewer {
@@ -32,13 +40,23 @@ pub struct Viewer {
     contents: Option<Contents>,
     /// The file, or the chosen entry of the store, if its items cannot be shown.
     other: Option<File<'static>>,
-    table: Option<CTable>,
+    /// What is shown as rows of text.
+    rows: Option<Rows>,
+    /// The shape of a tensor, whose items are shown as an array of one axis.
+    shape: Option<Vec<u64>>,
     /// The items, or why there are none.
     data: Result<Data>,
     picture: Option<Picture>,
     plot: Option<Plot>,
     map: Option<ChunkMap>,
-    export: Option<(Slice, Vec<bool>)>,
+    column: Option<ColumnStatistics>,
+    export: Option<Export>,
+}
+
+/// What is being exported: a slice, with the axes that the exported array has, or rows.
+enum Export {
+    Slice(Slice, Vec<bool>),
+    Rows(RowsExport),
 }
 
 impl Viewer {
@@ -52,11 +70,13 @@ impl Viewer {
             size,
             contents: None,
             other: None,
-            table: None,
-            data: Err("choose an entry of the store".to_owned()),
+            rows: None,
+            shape: None,
+            data: Err(NOTHING.to_owned()),
             picture: None,
             plot: None,
             map: None,
+            column: None,
             export: None,
         };
         if Contents::is_archive(&source).map_err(text)? {
@@ -70,24 +90,34 @@ impl Viewer {
             viewer.contents =
                 if is_frame { Contents::open(&source).unwrap_or_default() } else { None };
         }
-        if viewer.contents.as_ref().is_some_and(|contents| contents.kind() == "ctable") {
-            viewer.table = Contents::open(&source).map_err(text)?.and_then(Contents::into_table);
-        }
         Ok(viewer)
     }
 
     fn open_file(&mut self, source: &Source) -> Result<()> {
         let file = File::from_reader(source.clone(), &limits()).map_err(text)?;
-        (self.data, self.other) = match Data::new(file) {
+        let has = |name: &str| file.info().metalayers.iter().any(|layer| layer.name == name);
+        let is_tensor = file.info().vlmetalayers.iter().any(|name| name == TENSOR);
+        (self.rows, self.shape) = (None, None);
+        let mut known = None;
+        if VALUES.into_iter().any(has) || is_tensor {
+            match contents::open(source) {
+                Ok(Object::Tensor(tensor)) => {
+                    known = Some(tensor.dtype().clone());
+                    self.shape = Some(tensor.shape().to_vec());
+                }
+                Ok(object) => self.rows = Rows::of(object).ok(),
+                // Its facts are shown.
+                Err(error) => {
+                    (self.data, self.other) = (Err(text(error)), Some(file));
+                    return Ok(());
+                }
+            }
+        }
+        (self.data, self.other) = match Data::new(file, known) {
             Ok(data) => (Ok(data), None),
             Err(refused) => (Err(text(refused.1)), Some(refused.0)),
         };
         Ok(())
-    }
-
-    /// Shows no file.
-    fn close_file(&mut self) {
-        (self.data, self.other) = (Err("choose an entry of the store".to_owned()), None);
     }
 
     /// Returns the file, or the chosen entry of the store; `None` for a table, and if no entry was chosen.
@@ -101,51 +131,48 @@ impl Viewer {
     /// There is no such entry, or it cannot be opened.
     pub fn choose(&mut self, key: &str) -> Result<()> {
         let contents = self.contents.as_ref().ok_or("the file is not a store")?;
-        (self.picture, self.plot, self.map, self.export) = (None, None, None, None);
-        if key == "/" && self.table.is_some() {
-            self.close_file();
-            return Ok(());
-        }
+        (self.picture, self.plot, self.map) = (None, None, None);
+        (self.column, self.export) = (None, None);
         match contents.entry(key).map_err(text)? {
             Entry::File(source) => {
                 let source: Source = Arc::new(Paged::new(source).map_err(text)?);
                 self.open_file(&source)
             }
-            Entry::Table(table) => {
-                self.close_file();
-                self.table = Some(*table);
+            Entry::Rows(rows) => {
+                (self.data, self.other) = (Err(NOTHING.to_owned()), None);
+                (self.shape, self.rows) = (None, Some(*rows));
                 Ok(())
             }
         }
     }
 
-    /// The table that is shown.
-    fn shown_table(&self) -> Option<&CTable> {
-        self.table.as_ref().filter(|_| self.file().is_none())
-    }
-
     /// Returns the facts about the file or the chosen entry, what can be shown of it, and the entries of the store.
     pub fn facts(&mut self) -> Value {
-        let mut facts = match (self.file(), self.shown_table(), &self.contents) {
-            (Some(file), ..) => json!({ "facts": facts::of_file(file) }),
-            (None, Some(table), _) => json!({ "facts": {
-                "kind": "ctable",
-                "nrows": table.nrows(),
-                "columns": table.columns().iter().map(|column| printable(column.name())).collect::<Vec<_>>(),
-            } }),
-            (None, None, Some(contents)) => {
-                json!({ "facts": { "kind": contents.kind(), "entries": contents.keys().len() } })
+        let mut about = match (self.file(), &self.contents) {
+            (Some(file), _) => facts::of_file(file),
+            (None, Some(contents)) if self.rows.is_none() => {
+                json!({ "kind": contents.kind(), "entries": contents.keys().len() })
             }
-            (None, None, None) => json!({ "facts": {} }),
+            (None, _) => json!({}),
         };
-        let shown = match (&self.data, self.shown_table()) {
-            (_, Some(table)) => json!({
-                "shape": [table.nrows()],
-                "table": true,
-                "numbers": [],
-                "fields": table.columns().iter().map(|column| printable(column.name())).collect::<Vec<_>>(),
-            }),
-            (Ok(data), None) => json!({
+        if let Some(shape) = &self.shape {
+            about["kind"] = "tensor".into();
+            about["shape"] = shape.clone().into();
+        }
+        let rows =
+            self.rows.as_ref().map(|rows| -> Result<_> { Ok((rows, rows.count().map_err(text)?)) });
+        let shown = match (rows, &self.data) {
+            (Some(Ok((rows, len))), _) => {
+                about["kind"] = rows.kind().into();
+                about["nrows"] = len.into();
+                let columns = rows.columns();
+                if rows.table().is_some() {
+                    about["columns"] = columns.as_array().map_or(0, Vec::len).into();
+                }
+                json!({ "shape": [len], "table": true, "numbers": [], "columns": columns })
+            }
+            (Some(Err(error)), _) => json!({ "reason": error }),
+            (None, Ok(data)) => json!({
                 "shape": data.geometry().shape(),
                 "grid": data.geometry().chunk_grid(),
                 "chunkShape": data.geometry().chunk_shape(),
@@ -161,12 +188,15 @@ impl Viewer {
                 }),
                 "maps": colour::names().collect::<Vec<_>>(),
             }),
-            (Err(error), None) => json!({ "reason": error }),
+            (None, Err(error)) => json!({ "reason": error }),
         };
-        facts["size"] = self.size.into();
-        facts["items"] = shown;
-        facts["contents"] = self.contents.as_ref().map(Contents::keys).into();
-        facts
+        json!({
+            "facts": about,
+            "size": self.size,
+            "items": shown,
+            "contents": self.contents.as_ref().map(Contents::keys),
+            "internal": self.contents.as_ref().map(Contents::internal),
+        })
     }
 
     /// Returns the metalayers as text.
@@ -270,10 +300,10 @@ impl Viewer {
     /// step that needs the block returns them. A source that does not wait can so learn which bytes are needed.
     pub fn prepare(&mut self, what: &str, count: usize) {
         let Ok(data) = &mut self.data else { return };
-        let blocks = match what {
-            "picture" => self.picture.as_ref().map(|picture| picture.next_blocks(data, count)),
-            "plot" => self.plot.as_ref().map(|plot| plot.next_blocks(data, count)),
-            "export" => self.export.as_ref().map(|(slice, _)| slice.next_blocks(data, count)),
+        let blocks = match (what, &self.export) {
+            ("picture", _) => self.picture.as_ref().map(|picture| picture.next_blocks(data, count)),
+            ("plot", _) => self.plot.as_ref().map(|plot| plot.next_blocks(data, count)),
+            ("export", Some(Export::Slice(slice, _))) => Some(slice.next_blocks(data, count)),
             _ => None,
         };
         for (chunk, block) in blocks.unwrap_or_default() {
@@ -296,8 +326,8 @@ impl Viewer {
     /// # Errors
     /// There are no such items, or they cannot be read, or there are too many.
     pub fn cells(&mut self, request: &Value) -> Result<Value> {
-        if let Some(table) = self.shown_table() {
-            return rows(table, &ranges(&request["ranges"])?);
+        if let Some(rows) = &self.rows {
+            return cells(rows, &ranges(&request["ranges"])?);
         }
         let data = self.data.as_mut().map_err(|error| error.clone())?;
         let ranges = ranges(&request["ranges"])?;
@@ -326,35 +356,84 @@ impl Viewer {
         })
     }
 
+    /// Starts statistics of a column of the table: `name`.
+    ///
+    /// # Errors
+    /// There is no such column, or its values are not numbers.
+    pub fn column(&mut self, request: &Value) -> Result<()> {
+        let name = request["name"].as_str().unwrap_or_default();
+        self.column = Some(ColumnStatistics::new(self.table()?, name).map_err(text)?);
+        Ok(())
+    }
+
+    /// Reads the next rows of the column. Returns whether there are more.
+    ///
+    /// # Errors
+    /// The rows cannot be read. The next call continues after them.
+    pub fn column_step(&mut self) -> Result<bool> {
+        let table = self.rows.as_ref().and_then(Rows::table);
+        let (Some(table), Some(column)) = (table, &mut self.column) else { return Ok(false) };
+        column.step(table).map_err(text)
+    }
+
+    /// Returns the part of the column that was read, from 0 to 1.
+    pub fn column_progress(&self) -> f64 {
+        self.column.as_ref().map_or(1.0, ColumnStatistics::progress)
+    }
+
+    /// Returns the statistics of the column.
+    pub fn column_statistics(&self) -> Value {
+        let table = self.rows.as_ref().and_then(Rows::table);
+        table.zip(self.column.as_ref()).map_or(Value::Null, |(table, column)| column.to_json(table))
+    }
+
+    fn table(&self) -> Result<&blosc2_store::CTable> {
+        let table = self.rows.as_ref().and_then(Rows::table);
+        table.ok_or_else(|| "what is shown is not a table".to_owned())
+    }
+
     /// Starts an export of the items in `ranges` (a range for each axis). `kept` states which axes the exported array has.
+    /// Of a table, `column` is the name of the exported column; without it, all columns are exported.
     ///
     /// # Errors
     /// There are no such items, or there are too many.
     pub fn export(&mut self, request: &Value) -> Result<()> {
-        let data = self.data.as_ref().map_err(|error| error.clone())?;
         let ranges = ranges(&request["ranges"])?;
+        if self.rows.is_some() {
+            let [rows] = &ranges[..] else { return Err("a table has one axis".to_owned()) };
+            let column = request["column"].as_str();
+            let export = RowsExport::new(self.table()?, rows.clone(), column).map_err(text)?;
+            self.export = Some(Export::Rows(export));
+            return Ok(());
+        }
+        let data = self.data.as_ref().map_err(|error| error.clone())?;
         let kept = request["kept"]
             .as_array()
             .map(|kept| kept.iter().map(|kept| kept == &json!(true)).collect());
         let kept: Vec<bool> = kept.unwrap_or_else(|| vec![true; ranges.len()]);
-        self.export = Some((Slice::new(data, &ranges).map_err(text)?, kept));
+        self.export = Some(Export::Slice(Slice::new(data, &ranges).map_err(text)?, kept));
         Ok(())
     }
 
-    /// Reads the next block of the export. Returns whether there are more.
+    /// Reads the next part of the export. Returns whether there are more.
     ///
     /// # Errors
-    /// The block cannot be read.
+    /// The part cannot be read.
     pub fn export_step(&mut self) -> Result<bool> {
-        let (Ok(data), Some((slice, _))) = (&mut self.data, &mut self.export) else {
-            return Ok(false);
-        };
-        slice.step(data).map_err(text)
+        match (&mut self.export, &mut self.data, self.rows.as_ref().and_then(Rows::table)) {
+            (Some(Export::Rows(rows)), _, Some(table)) => rows.step(table).map_err(text),
+            (Some(Export::Slice(slice, _)), Ok(data), _) => slice.step(data).map_err(text),
+            _ => Ok(false),
+        }
     }
 
     /// Returns the part of the export that was read, from 0 to 1.
     pub fn export_progress(&self) -> f64 {
-        self.export.as_ref().map_or(1.0, |(slice, _)| slice.progress())
+        match &self.export {
+            Some(Export::Rows(rows)) => rows.progress(),
+            Some(Export::Slice(slice, _)) => slice.progress(),
+            None => 1.0,
+        }
     }
 
     /// Returns the exported file in this format, `npy` or `csv`, and ends the export.
@@ -362,11 +441,15 @@ impl Viewer {
     /// # Errors
     /// There is no export, or NumPy's format has no notation for the dtype.
     pub fn export_file(&mut self, format: &str) -> Result<Vec<u8>> {
-        let (slice, kept) = self.export.take().ok_or("no export was started")?;
-        let dtype = self.data.as_ref().map_err(|error| error.clone())?.dtype();
-        match format {
-            "csv" => Ok(slice.to_csv(dtype, &kept).into_bytes()),
-            _ => slice.to_npy(dtype, &kept).map_err(text),
+        match self.export.take().ok_or("no export was started")? {
+            Export::Rows(rows) => Ok(rows.into_file()),
+            Export::Slice(slice, kept) => {
+                let dtype = self.data.as_ref().map_err(|error| error.clone())?.dtype();
+                match format {
+                    "csv" => Ok(slice.to_csv(dtype, &kept).into_bytes()),
+                    _ => slice.to_npy(dtype, &kept).map_err(text),
+                }
+            }
         }
     }
 
@@ -415,40 +498,17 @@ impl fmt::Debug for Viewer {
     }
 }
 
-/// Returns the text of a value in a column of this kind.
-fn cell(kind: &ItemKind, value: &blosc2_store::blosc2::Value) -> String {
-    use blosc2_store::blosc2::Value;
-    let time = match (kind, value) {
-        (ItemKind::Timestamp { unit, .. }, Value::Int(time)) => {
-            i64::try_from(*time).ok().map(|time| date::date(time, Some((1, &unit.to_string()))))
-        }
-        _ => None,
-    };
-    time.unwrap_or_else(|| printable(&value.to_string()))
-}
-
-/// Returns the texts of rows of a table: a list for each row.
-fn rows(table: &CTable, ranges: &[Range<u64>]) -> Result<Value> {
+/// Returns the texts of rows: a list for each row.
+fn cells(rows: &Rows, ranges: &[Range<u64>]) -> Result<Value> {
     let [range] = ranges else { return Err("a table has one axis".to_owned()) };
-    let range = range.start.min(table.nrows())..range.end.min(table.nrows());
-    let count = (range.end - range.start).saturating_mul(table.columns().len() as u64);
+    let len = rows.count().map_err(text)?;
+    let range = range.start.min(len)..range.end.min(len);
+    let columns = rows.table().map_or(1, |table| table.columns().len()) as u64;
+    let count = (range.end - range.start).saturating_mul(columns);
     if count > MAX_CELLS {
         return Err(format!("cannot show {count} cells at once, at most {MAX_CELLS}"));
     }
-    let mut rows = vec![Vec::new(); (range.end - range.start) as usize];
-    for column in table.columns() {
-        // A column that cannot be read does not hide the others.
-        let values = table.values(column.name(), range.clone());
-        for (k, row) in rows.iter_mut().enumerate() {
-            row.push(match &values {
-                Ok(values) => {
-                    values.get(k).map_or_else(String::new, |value| cell(column.kind(), value))
-                }
-                Err(error) => text(error),
-            });
-        }
-    }
-    Ok(json!(rows))
+    Ok(json!(rows.cells(range)))
 }
 
 /// Checks the file in `source`, and with `content` also decodes all blocks.

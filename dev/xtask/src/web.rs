@@ -33,7 +33,7 @@ pub(crate) fn web(test: bool, only: Option<&str>) -> Result<()> {
     if test {
         steps.step("tests of the page", || tests(&page, only))?;
         if only.is_none() {
-            steps.step("command with the feature `web`", command)?;
+            steps.step("command with the feature `web`", || command(&page))?;
         }
     }
     steps.finish();
@@ -112,27 +112,47 @@ fn tests(page: &Path, only: Option<&str>) -> Result<()> {
     let folder = run::root().join("crates/web/tests/browser");
     run::need("node", "nodejs")?;
     run::need("npm", "npm")?;
-    let chromium = chromium()?;
+    chromium()?;
     run::run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))?;
-    let files = run::root().join("target/web-files");
-    run::empty(&files)?;
+    run::empty(&files())?;
     let venv = Venv::with(BLOSC2)?;
-    run::run(Command::new(&venv.python).arg(folder.join("files.py")).arg(&files))?;
-    let mut node = Command::new("node");
-    node.args(["--test", "--test-reporter=spec"]).current_dir(&folder);
+    for script in ["files.py", "arrays.py"] {
+        run::run(Command::new(&venv.python).arg(folder.join(script)).arg(files()))?;
+    }
+    let mut node = node(page)?;
     if let Some(only) = only {
         node.arg(format!("--test-name-pattern={only}"));
     }
-    node.args(["viewer.test.js", "hostile.test.js", "large.test.js", "slow.test.js"]);
-    run::run(node.env("WEB_PAGE", page).env("WEB_FILES", &files).env("CHROMIUM", chromium))
+    let names = ["viewer", "arrays", "recovery", "slow", "hostile", "large"];
+    run::run(node.args(names.map(|name| format!("{name}.test.js"))))
+}
+
+/// The files that the tests open.
+fn files() -> PathBuf {
+    run::root().join("target/web-files")
+}
+
+/// Node with the variables of the tests, to which their names are added.
+fn node(page: &Path) -> Result<Command> {
+    let mut node = Command::new("node");
+    // The tests of two files would share the processors with two browsers.
+    node.args(["--test", "--test-reporter=spec", "--test-concurrency=1"])
+        .current_dir(run::root().join("crates/web/tests/browser"))
+        .env("WEB_PAGE", page)
+        .env("WEB_FILES", files())
+        .env("CHROMIUM", chromium()?);
+    Ok(node)
 }
 
 /// Checks and tests the command with the feature `web`, into which the page is compiled.
-fn command() -> Result<()> {
+fn command(page: &Path) -> Result<()> {
     const COMMAND: [&str; 4] = ["-p", "blosc2-cli", "--features", "web"];
     let mut clippy = run::cargo(["clippy", "--all-targets"]);
     run::run(clippy.args(COMMAND).args(["--", "-D", "warnings"]))?;
-    run::run(run::cargo(["test", "--test", "web", "--bins"]).args(COMMAND))
+    run::run(run::cargo(["test", "--test", "web", "--bins"]).args(COMMAND))?;
+    // The tests have built it.
+    let built = run::root().join("target/debug/blosc2");
+    run::run(node(page)?.arg("command.test.js").env("BLOSC2_COMMAND", built))
 }
 
 /// The browser, which is installed if it is missing and this is allowed.

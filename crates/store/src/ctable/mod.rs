@@ -32,7 +32,7 @@ use std::ops::{Range, RangeBounds};
 use std::sync::{Mutex, PoisonError};
 
 use crate::blosc2::super_chunk::Revision;
-use crate::blosc2::{Element, Error, ErrorKind, NDArray, Result, SChunk, Value};
+use crate::blosc2::{Dtype, Element, Error, ErrorKind, NDArray, Result, SChunk, Value};
 
 #[cfg(feature = "c")]
 pub use appender::TableAppender;
@@ -42,7 +42,7 @@ pub use column::Column;
 use column::Stored;
 #[cfg(feature = "c")]
 pub use data::Data;
-use live::LiveRows;
+use live::{LiveRows, Span};
 use part::{Parts, array, leaf, row_bytes, row_items};
 #[cfg(feature = "c")]
 pub use row::{Cell, Row};
@@ -432,14 +432,53 @@ impl CTable {
     ///   example in its byte order. The codes of a `Dictionary` column are converted to the native byte order;
     /// - the errors of [`values`](Self::values).
     pub fn read<T: Element>(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<T>> {
-        let rows = rows.into().resolve(self.nrows(), READ)?;
         let (column, stored) = self.stored(name)?;
         let array = stored.items().ok_or_else(|| no_items(column))?;
+        self.read_rows(stored, array, rows.into(), row_items(array), |span| span.read(array))
+    }
+
+    /// Reads rows of a column with fixed-size items like [`read`](Self::read), as bytes. Also returns the dtype of the
+    /// items, in the stored byte order.
+    ///
+    /// ```
+    /// use blosc2_store::{CTable, Data, ItemKind, Schema};
+    ///
+    /// let mut table = CTable::in_memory(&Schema::new().column("id", ItemKind::UInt8))?;
+    /// table.append([("id", Data::items(&[1u8, 2, 3]))])?;
+    /// let (dtype, bytes) = table.read_bytes("id", 1..)?;
+    /// assert_eq!((dtype.to_string(), bytes), ("|u1".to_owned(), vec![2, 3]));
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::TypeMismatch`]: the items have no fixed size, or are codes or offsets of strings;
+    /// - the errors of [`values`](Self::values).
+    pub fn read_bytes(&self, name: &str, rows: impl Into<Rows>) -> Result<(Dtype, Vec<u8>)> {
+        let (column, stored) = self.stored(name)?;
+        let is_plain = !matches!(column.kind(), ItemKind::Dictionary { .. } | ItemKind::Utf8);
+        let array = stored.items().filter(|_| is_plain).ok_or_else(|| no_items(column))?;
+        let dtype = array.dtype().cloned().ok_or_else(|| no_items(column))?;
+        let row = row_bytes(array);
+        let bytes =
+            self.read_rows(stored, array, rows.into(), row, |span| span.read_bytes(array, row))?;
+        Ok((dtype, bytes))
+    }
+
+    /// Reads the selected rows of an array span by span, `per_row` items of each row.
+    fn read_rows<T: Clone>(
+        &self,
+        stored: &Stored,
+        array: &NDArray,
+        rows: Rows,
+        per_row: usize,
+        read: impl Fn(Span) -> Result<Vec<T>>,
+    ) -> Result<Vec<T>> {
+        let rows = rows.resolve(self.nrows(), READ)?;
         stored.budget().take(rows.len().saturating_mul(row_bytes(array) as u64))?;
-        rows.read(row_items(array), |rows| {
+        rows.read(per_row, |rows| {
             let mut items = Vec::new();
             for span in self.live.spans(rows, Some(array)) {
-                let part = span?.read::<T>(array)?;
+                let part = read(span?)?;
                 if items.is_empty() {
                     items = part;
                 } else {

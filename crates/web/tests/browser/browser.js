@@ -52,7 +52,12 @@ export async function settled(page, name) {
 
 /** Saves what is visible in a format, and returns the bytes. */
 export async function save(page, format) {
-  const [download] = await Promise.all([page.waitForEvent('download'), page.click(`[data-format=${format}]`)]);
+  return saveBy(page, `[data-format=${format}]`);
+}
+
+/** Clicks a button that saves a file, and returns the bytes. */
+export async function saveBy(page, selector) {
+  const [download] = await Promise.all([page.waitForEvent('download'), page.click(selector)]);
   return readFileSync(await download.path());
 }
 

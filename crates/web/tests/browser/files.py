@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+import zipfile
 from pathlib import Path
 
 import blosc2
@@ -106,10 +107,50 @@ class Row:
 blosc2.CTable(Row, new_data=[(k, k / 2, f"n{k}") for k in range(5000)], urlpath=str(folder / "table.b2z"),
               mode="w").close()
 
+@dataclasses.dataclass
+class Kinds:
+    id: int = blosc2.field(blosc2.int32(), default=0)
+    speed: float = blosc2.field(blosc2.float64(nullable=True, null_storage="mask"), default=0.0)
+    when: int = blosc2.field(blosc2.timestamp(unit="us"), default=0)
+    big: int = blosc2.field(blosc2.int64(), default=0)
+    name: str = blosc2.field(blosc2.utf8(), default="")
+    flag: bool = blosc2.field(blosc2.bool(), default=False)
+
+
+start = np.datetime64("2020-01-01T00:00:00", "us")
+rows = [(k, None if k % 7 == 0 else float("nan") if k % 11 == 0 else k + 0.5, start + np.timedelta64(k, "s"), 2**53 + 1 + k,
+         f'a, "{k}"', k % 2 == 0) for k in range(3000)]
+blosc2.CTable(Kinds, new_data=rows, urlpath=str(folder / "kinds.b2z"), mode="w").close()
+
+# Arrays of values, of batches and of lists, and a tensor.
+objects = blosc2.ObjectArray(urlpath=str(folder / "objects.b2frame"), mode="w")
+for value in ({"a": 1}, [1, "two", None], "text"):
+    objects.append(value)
+batches = blosc2.BatchArray(urlpath=str(folder / "batches.b2frame"), mode="w")
+for first in range(0, 500, 100):
+    batches.append(list(range(first, first + 100)))
+lists = blosc2.ListArray(item_spec=blosc2.int64(), nullable=True, urlpath=str(folder / "lists.b2frame"), mode="w")
+for row in range(40):
+    lists.append(None if row == 1 else [row, row + 1])
+lists.flush()
+blosc2.save_tensor(np.arange(12, dtype="f8").reshape(3, 4) / 2, str(folder / "tensor.b2frame"), mode="w")
+
 # Damaged files: a changed byte in a chunk, and a frame that ends early.
 good = bytearray((folder / "codec-zstd-shuffle.b2nd").read_bytes())
 for at in range(len(good) // 2, len(good) // 2 + 40):
     good[at] ^= 0x5A
 (folder / "damaged.b2nd").write_bytes(good)
+path = folder / "damaged.b2z"
+with blosc2.TreeStore(str(path), mode="w") as store:
+    store["/first/speed"] = data
+    store["/second"] = np.arange(50)
+store = bytearray(path.read_bytes())
+with zipfile.ZipFile(path) as members:
+    member = members.getinfo("first/speed.b2nd")
+at = member.header_offset + 30 + len(member.filename)
+# The length of the header, after which the first chunk begins.
+at += int.from_bytes(store[at + 11 : at + 15], "big")
+store[at : at + 40] = bytes(byte ^ 0x5A for byte in store[at : at + 40])
+path.write_bytes(store)
 (folder / "cut.b2nd").write_bytes(good[: len(good) // 3])
 (folder / "notes.txt").write_text("This is not a Blosc2 file.\n" * 20)

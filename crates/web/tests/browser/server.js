@@ -9,8 +9,9 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/cs
 
 /**
  * Serves the folders `{ '/prefix/': folder }`. `options`: `ranges` false ignores ranges, `cors` allows other pages, `delay`
- * is the time before each answer in milliseconds. Returns the address, the log (`{ path, bytes, range, open }`, with the
- * number of requests that are not answered yet), and a function that ends the server.
+ * is the time before the answer to a range in milliseconds. Returns the address, the log
+ * (`{ path, bytes, range, open }`, with the number of requests that are not answered yet), and a function that ends the
+ * server.
  */
 export async function serve(folders, { ranges = true, cors = false, delay = 0 } = {}) {
   const log = [];
@@ -18,7 +19,6 @@ export async function serve(folders, { ranges = true, cors = false, delay = 0 } 
   const server = createServer(async (request, response) => {
     open += 1;
     response.on('close', () => { open -= 1; });
-    if (delay > 0) await new Promise((resolve) => { setTimeout(resolve, delay); });
     const path = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
     const prefix = Object.keys(folders).find((prefix) => path.startsWith(prefix));
     const file = prefix && join(folders[prefix], normalize(`/${path.slice(prefix.length) || 'index.html'}`));
@@ -38,6 +38,7 @@ export async function serve(folders, { ranges = true, cors = false, delay = 0 } 
     const range = ranges ? /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') : null;
     const [start, end] = range ? [Number(range[1]), Math.min(Number(range[2]), facts.size - 1)] : [0, facts.size - 1];
     log.push({ path, range: request.headers.range, bytes: request.method === 'HEAD' ? 0 : end - start + 1, open });
+    if (range && delay) await new Promise((resolve) => { setTimeout(resolve, delay); });
     response.setHeader('Content-Length', end - start + 1);
     if (range) response.setHeader('Content-Range', `bytes ${start}-${end}/${facts.size}`);
     response.writeHead(range ? 206 : 200);

@@ -1,7 +1,7 @@
 // The page with local files and with addresses.
 
 import assert from 'node:assert/strict';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 import { FILES, PAGE, choose, facts, launch, open, parseNpy, save, settled, view } from './browser.js';
@@ -87,23 +87,6 @@ test('the value under the pointer is that of NumPy', () => withPage(async (page)
   assert.deepEqual([b, c], [30, 40]);
 }));
 
-test('exported arrays equal those of NumPy', async (t) => {
-  const names = readdirSync(FILES).filter((name) => /^(dtype|codec|zeros|scalar|volume).*\.b2nd$/.test(name));
-  assert.ok(names.length > 50, names.length);
-  await withPage(async (page) => {
-    for (const name of names) {
-      await choose(page, name);
-      const expected = parseNpy(readFileSync(`${FILES}/${name.replace('.b2nd', '.npy')}`));
-      await view(page, 'table');
-      await page.selectOption('#scope', 'all');
-      const found = parseNpy(await save(page, 'npy'));
-      assert.equal(found.header.trim(), expected.header.trim(), name);
-      assert.ok(found.items.equals(expected.items), name);
-    }
-  });
-  t.diagnostic(`${names.length} files`);
-});
-
 test('what is visible is saved', () => withPage(async (page) => {
   await choose(page, 'volume.b2nd');
   await view(page, 'picture');
@@ -164,9 +147,14 @@ test('a table scrolls to any row', () => withPage(async (page) => {
   await page.waitForFunction(() => document.querySelector('#table tbody tr:last-child th').textContent === '999999');
 }));
 
+/** The names of the items of the tree that are not in a closed group. */
+async function labels(page) {
+  return page.locator('#tree [role=treeitem]:visible > .row').allTextContents();
+}
+
 test('the entries of stores are listed and opened', () => withPage(async (page) => {
   await choose(page, 'store.b2z');
-  assert.deepEqual(await page.locator('#tree [role=treeitem]').allTextContents(), ['/first/place', '/first/speed', '/second']);
+  assert.deepEqual(await labels(page), ['first', 'place', 'speed', 'second']);
   await page.click('#tree [data-key="/first/speed"]');
   await page.waitForFunction(() => document.querySelector('#facts').textContent.includes('20, 30'));
   await view(page, 'table');
@@ -186,6 +174,169 @@ test('the rows of a table are shown', () => withPage(async (page) => {
   await page.press('#row', 'Enter');
   await page.waitForFunction(() => document.querySelector('#table tbody th').textContent === '4321');
   assert.deepEqual(await page.locator('#table tbody tr').first().locator('td').allTextContents(), ['4321', '2160.5', "'n4321'"]);
+}));
+
+test('the tree has the keys of trees', () => withPage(async (page) => {
+  await choose(page, 'store.b2z');
+  await page.waitForSelector('#tree [aria-selected=true]');
+  const active = () => page.evaluate(() => document.activeElement.dataset.name);
+  await page.focus('#tree [tabindex="0"]');
+  const after = async (key) => { await page.keyboard.press(key); return active(); };
+  assert.equal(await active(), 'place');
+  assert.equal(await after('ArrowDown'), 'speed');
+  assert.equal(await after('ArrowLeft'), 'first');
+  await page.keyboard.press('ArrowLeft');
+  assert.deepEqual(await labels(page), ['first', 'second']);
+  assert.equal(await page.getAttribute('#tree [data-name=first]', 'aria-expanded'), 'false');
+  assert.equal(await after('ArrowDown'), 'second');
+  assert.equal(await after('Home'), 'first');
+  assert.equal(await after('ArrowRight'), 'first');
+  assert.equal(await after('ArrowRight'), 'place');
+  assert.equal(await after('End'), 'second');
+  assert.equal(await after('s'), 'speed');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.querySelector('#facts').textContent.includes('20, 30'));
+  assert.equal(await page.getAttribute('#tree [data-name=speed]', 'aria-selected'), 'true');
+}));
+
+test('internal members are hidden at first', () => withPage(async (page) => {
+  await choose(page, 'table.b2z');
+  await settled(page, 'table');
+  assert.deepEqual(await labels(page), ['the table']);
+  await page.check('#internal');
+  const shown = await labels(page);
+  for (const name of ['_cols', '_meta', '_valid_rows', 'speed']) assert.ok(shown.includes(name), `${name} in ${shown}`);
+  await page.click('#tree [data-key="/_cols/speed"]');
+  await page.waitForFunction(() => document.querySelector('#facts').textContent.includes('ndarray'));
+  await page.click('#tree [data-key="/"]');
+  await page.waitForFunction(() => document.querySelector('#facts').textContent.includes('ctable'));
+  await page.uncheck('#internal');
+  assert.deepEqual(await labels(page), ['the table']);
+}));
+
+/** The statistics that are shown. */
+async function statistics(page) {
+  return page.evaluate(() => Object.fromEntries([...document.querySelectorAll('#statistics dt')].map((term) =>
+    [term.textContent, term.nextElementSibling.textContent])));
+}
+
+test('a column of a table has statistics', () => withPage(async (page) => {
+  await choose(page, 'kinds.b2z');
+  await page.waitForSelector('#summary[data-done=true]');
+  const column = async (name) => {
+    await page.selectOption('#column-choice', name);
+    await page.waitForSelector('#summary[data-done=true]');
+    return statistics(page);
+  };
+  // 3,000 rows: those that 7 divides are null, and those that 11 divides NaN.
+  const speed = await column('speed');
+  assert.equal(speed.null, '429');
+  assert.equal(speed.NaN, '234');
+  assert.equal(speed.count, String(3000 - 429));
+  assert.equal(speed.max, '2999.5 at row 2999');
+  assert.equal(speed.min, '1.5 at row 1');
+  assert.match((await column('when')).max, /^2020-01-01T00:49:59\.000000 at row 2999$/);
+  assert.match((await column('big')).max, /^9007199254743992 at row 2999$/);
+  assert.match((await column('name')).type, /^utf8: statistics are computed of numbers/);
+  // The button shows the row.
+  await column('speed');
+  await page.click('#statistics dd button >> nth=1');
+  await page.waitForSelector('#table td.marked');
+  assert.equal(await page.locator('#table tr:has(td.marked) th').textContent(), '2999');
+  // So does a click on the title of a column.
+  await page.click('#table th button:has-text("big")');
+  assert.equal(await page.inputValue('#column-choice'), 'big');
+}));
+
+test('rows of a table are saved', () => withPage(async (page) => {
+  await choose(page, 'kinds.b2z');
+  await page.waitForSelector('#summary[data-done=true]');
+  const lines = async () => (await save(page, 'csv')).toString().split('\n');
+  const visible = await lines();
+  assert.equal(visible[0], 'id,speed,when,big,name,flag');
+  assert.equal(visible[1], '0,,2020-01-01T00:00:00.000000,9007199254740993,"a, ""0""",True');
+  assert.equal(visible[2], '1,1.5,2020-01-01T00:00:01.000000,9007199254740994,"a, ""1""",False');
+  assert.ok(visible.length > 10 && visible.length < 100, visible.length);
+  await page.selectOption('#scope', 'slice');
+  await page.fill('#slice', '2990:');
+  const last = await lines();
+  assert.equal(last.length, 12);
+  assert.match(last[10], /^2999,2999\.5,/);
+  await page.selectOption('#scope', 'all');
+  assert.equal((await lines()).length, 3002);
+  await page.selectOption('#scope', 'slice');
+  await page.fill('#slice', 'x');
+  await page.click('[data-format=csv]');
+  await page.waitForFunction(() => document.querySelector('#message').textContent.includes('Expected an index or a range'));
+}));
+
+test('objects, batches and lists are shown as text', () => withPage(async (page) => {
+  const first = async (name, count) => {
+    await choose(page, name);
+    await settled(page, 'table');
+    assert.equal((await facts(page)).nrows, String(count));
+    return page.locator('#table tbody td').first().textContent();
+  };
+  assert.equal(await first('objects.b2frame', 3), "{'a': 1}");
+  assert.equal(await first('batches.b2frame', 500), '0');
+  assert.equal(await first('lists.b2frame', 40), '[0, 1]');
+  assert.equal(await page.locator('#table tbody td').nth(1).textContent(), 'None');
+  await choose(page, 'tensor.b2frame');
+  assert.equal((await facts(page)).kind, 'tensor');
+  assert.equal((await facts(page)).shape, '3, 4');
+  await view(page, 'table');
+  assert.equal(await page.locator('#table tbody td').nth(5).textContent(), '2.5');
+}));
+
+test('an index is reached', () => withPage(async (page) => {
+  await choose(page, 'volume.b2nd');
+  await view(page, 'picture');
+  const value = (a, b, c) => `[${a}, ${b}, ${c}]  ${(a * 4800 + b * 80 + c) % 10007}`;
+  const goTo = async (text, expected) => {
+    await page.fill('#index', text);
+    await page.press('#index', 'Enter');
+    await page.waitForFunction((expected) => document.querySelector('#value').value === expected, expected);
+  };
+  await goTo('3, 20, 70', value(3, 20, 70));
+  await goTo('[19 59 79]', value(19, 59, 79));
+  await goTo('1, 2', 'Expected 3 indices from 0, 0, 0 to 19, 59, 79');
+  await view(page, 'plot');
+  await goTo('3, 20, 70', value(3, 20, 70));
+  await view(page, 'table');
+  await goTo('4, 50, 11', value(4, 50, 11));
+  await page.waitForSelector('#table td.marked');
+  assert.equal(await page.textContent('#table td.marked'), value(4, 50, 11).split('  ')[1]);
+}));
+
+test('a slice is saved', () => withPage(async (page) => {
+  await choose(page, 'volume.b2nd');
+  await view(page, 'picture');
+  const all = parseNpy(readFileSync(`${FILES}/volume.npy`)).items;
+  await page.selectOption('#scope', 'slice');
+  await page.fill('#slice', '2:4, -1, 3:5');
+  const found = parseNpy(await save(page, 'npy'));
+  assert.deepEqual(found.shape, [2, 2]);
+  const items = [[2, 3], [2, 4], [3, 3], [3, 4]].map(([a, c]) => all.readInt32LE(4 * (a * 4800 + 59 * 80 + c)));
+  assert.deepEqual([0, 4, 8, 12].map((at) => found.items.readInt32LE(at)), items);
+}));
+
+test('all members of a store are checked', () => withPage(async (page) => {
+  const report = async (name) => {
+    await choose(page, name);
+    await page.click('#tab-check');
+    await page.click('#check-all');
+    await page.waitForSelector('#report[data-done=true]');
+    return page.textContent('#report');
+  };
+  assert.match(await report('store.b2z'), /Nothing wrong was found|No errors/);
+  const members = await page.locator('#report table.members tbody tr td:first-child').allTextContents();
+  for (const name of ['embed.b2e', 'first/place.b2nd', 'first/speed.b2nd', 'second.b2nd']) assert.ok(members.includes(name), name);
+  assert.match(await report('embed.b2e'), /embedded store\. .*\/b\/c/);
+  assert.match(await report('damaged.b2z'), /The file is damaged/);
+  assert.match(await page.locator('#report table.findings tbody tr').first().textContent(), /first\/speed\.b2nd.*error/);
+  await page.click('#report table.findings button');
+  await page.waitForSelector('#panel-chunks:not([hidden])');
+  assert.equal(await page.getAttribute('#tree [data-name=speed]', 'aria-selected'), 'true');
 }));
 
 test('the greatest value of a column is found', () => withPage(async (page) => {

@@ -1,23 +1,19 @@
 //! The check of stores: all files of a store, and all frames in an embedded store.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use anyhow::Result;
-use blosc2::storage::ReadOnly;
-use blosc2::{ErrorKind, OpenOptions, SChunk, Target};
 use blosc2_format::directory::{self, Folder};
 use blosc2_format::file::{self, Kind};
-use blosc2_format::{Finding, Options, Part, ReadAt, Report, Rule, Severity};
-use blosc2_store::{CTable, EmbedStore, Member, Members, Object, TreeStore};
-use indicatif::ProgressBar;
+use blosc2_format::{Finding, Options, Part, Report, Rule, Severity};
 
-use crate::file::Source;
-use crate::foreign::INDEX;
-use crate::limits::{self, LimitOptions};
-use crate::progress::{self, Watched};
+use crate::blosc2::storage::{ReadAt, ReadOnly};
+use crate::blosc2::{Error, ErrorKind, Result, SChunk, Target};
+use crate::limits::options as options_within;
+use crate::{CTable, EmbedStore, Member, Members, Object, TreeStore};
 
 /// The section of `FORMATS.md` that describes the rules.
 const SECTION: &str = "Stores";
@@ -35,22 +31,27 @@ static NO_KEY: Rule = Rule::new("store.no_key", Severity::Note, "key of a member
 static UNREADABLE: Rule = Rule::new("store.unreadable", Severity::Note, "content", SECTION);
 static STRANGER: Rule = Rule::new("store.stranger", Severity::Note, "file", SECTION);
 
+/// The file that every store has.
+const INDEX: &str = "embed.b2e";
 /// Extensions of files that have to be frames.
 const FRAMES: [&str; 5] = ["b2nd", "b2f", "b2b", "b2e", "b2frame"];
 /// Levels of embedded stores: the frames in an embedded store can be embedded stores themselves. The stack limits them.
 const MAX_DEPTH: usize = 32;
 
-/// The form of a store.
+/// The form of a checked store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
+    /// A zip file.
     Zip,
+    /// A directory.
     Folder,
+    /// One frame that contains the frames of its entries.
     Embedded,
 }
 
 impl Form {
-    /// The name in JSON.
-    pub(crate) fn name(self) -> &'static str {
+    /// Returns the name for programs: `zip-store`, `folder-store` or `embedded-store`.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Zip => "zip-store",
             Self::Folder => "folder-store",
@@ -69,27 +70,30 @@ impl fmt::Display for Form {
     }
 }
 
-/// The result of the check of a store.
+/// The result of the check of a store. Returned by [`StoreCheck`].
 #[derive(Debug)]
-pub(crate) struct Checked {
-    pub(crate) form: Form,
+pub struct CheckedStore {
+    /// The form of the store.
+    pub form: Form,
     /// The findings of all members; their `file` is the name of the member.
-    pub(crate) report: Report,
-    pub(crate) members: Vec<CheckedMember>,
+    pub report: Report,
+    /// The frames of the store, sorted by name.
+    pub members: Vec<CheckedMember>,
 }
 
-/// A frame of a store.
+/// A frame of a [`CheckedStore`].
 #[derive(Debug)]
-pub(crate) struct CheckedMember {
+pub struct CheckedMember {
     /// The path inside the store. For an embedded frame: the path of its embedded store and its key.
-    pub(crate) file: String,
-    pub(crate) kind: Option<Kind>,
+    pub file: String,
+    /// The format of the file; `None` if it was not recognised.
+    pub kind: Option<Kind>,
     /// The number of errors, warnings and notes.
-    pub(crate) counts: [usize; 3],
+    pub counts: [usize; 3],
 }
 
-/// The number of errors, warnings and notes of a report.
-pub(crate) fn counts(report: &Report) -> [usize; 3] {
+/// Returns the number of errors, warnings and notes of a report.
+pub fn counts(report: &Report) -> [usize; 3] {
     let mut counts = [0; 3];
     for finding in &report.findings {
         counts[place(finding.rule.severity)] += 1;
@@ -106,58 +110,107 @@ fn place(severity: Severity) -> usize {
     }
 }
 
-/// Checks a directory or a zip file.
-pub(crate) fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
-    let is_folder = source.path.is_dir();
-    let form = if is_folder { Form::Folder } else { Form::Zip };
-    let members = match Members::open(source.path) {
-        Ok(members) => members,
-        Err(error) if error.kind() == ErrorKind::InvalidData => {
-            let mut walk = Walk::new(options, source.limits, 0);
-            walk.found(None, &ZIP, "a readable zip file", error);
-            return Ok(walk.finish(form));
+/// A check of all frames in a store, and of what they contain.
+///
+/// ```
+/// use blosc2::NDArray;
+/// use blosc2_format::Options;
+/// use blosc2_store::check::StoreCheck;
+/// use blosc2_store::{Members, Object, TreeStore};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("runs.b2z");
+/// let mut store = TreeStore::create(&path)?;
+/// store.insert("/speed", NDArray::from_slice(&[1.5f32, 2.5], &[2])?.schunk())?;
+/// store.finish()?;
+///
+/// let options = Options { content: true, ..Options::default() };
+/// let checked = StoreCheck::new(&options).files(Members::open(&path), || Object::open(&path))?;
+/// assert!(checked.report.is_good());
+/// let names: Vec<_> = checked.members.iter().map(|member| &member.file).collect();
+/// assert_eq!(names, ["embed.b2e", "speed.b2nd"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct StoreCheck<'a> {
+    options: &'a Options,
+    max_read: Option<u64>,
+    progress: &'a dyn Fn(u64, u64),
+}
+
+impl<'a> StoreCheck<'a> {
+    /// Creates a check with these options. Their limits also apply to opening the frames.
+    pub fn new(options: &'a Options) -> Self {
+        Self { options, max_read: None, progress: &|_, _| () }
+    }
+
+    /// Sets the memory limit of one read; see [`OpenOptions::max_read`](blosc2::OpenOptions::max_read).
+    pub fn max_read(mut self, max_read: Option<u64>) -> Self {
+        self.max_read = max_read;
+        self
+    }
+
+    /// Sets a function that receives the number of bytes that were read, and the size of all members. Some bytes are read
+    /// more than once.
+    pub fn progress(mut self, progress: &'a dyn Fn(u64, u64)) -> Self {
+        self.progress = progress;
+        self
+    }
+
+    /// Checks the members of a directory or a zip file. `object` opens the store; it is called if no member is damaged.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`Members::open`], except [`ErrorKind::InvalidData`], which is a finding.
+    pub fn files(
+        self,
+        members: Result<Members>,
+        object: impl FnOnce() -> Result<Object>,
+    ) -> Result<CheckedStore> {
+        let members = match members {
+            Ok(members) => members,
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                let mut walk = Walk::new(self, 0);
+                walk.found(None, &ZIP, "a readable zip file", error);
+                return Ok(walk.finish(Form::Zip));
+            }
+            Err(error) => return Err(error),
+        };
+        let opened = members.iter().filter_map(|member| member.open().ok()?.size().ok());
+        let mut walk = Walk::new(self, opened.fold(0, u64::saturating_add));
+        walk.is_verified = members.is_archive() && walk.check.options.content;
+        if members.get(INDEX).is_none() {
+            walk.found(None, &NO_INDEX, format_args!("a file `{INDEX}`"), "none");
         }
-        Err(error) => return Err(error.into()),
-    };
-    let opened = members.iter().filter_map(|member| member.open().ok()?.size().ok());
-    let mut walk = Walk::new(options, source.limits, opened.fold(0, u64::saturating_add));
-    walk.is_verified = !is_folder && options.content;
-    if members.get(INDEX).is_none() {
-        walk.found(None, &NO_INDEX, format_args!("a file `{INDEX}`"), "none");
+        walk.all(&members);
+        walk.names(&members);
+        // The faults of damaged files would be reported twice.
+        if walk.report.is_good() {
+            walk.store(object());
+        }
+        Ok(walk.finish(if members.is_archive() { Form::Zip } else { Form::Folder }))
     }
-    walk.all(&members);
-    walk.names(&members);
-    // The faults of damaged files would be reported twice.
-    if walk.report.is_good() {
-        walk.store(source.object());
+
+    /// Checks the frames in an embedded store of `size` bytes, after a check of its own frame with the result `report`.
+    pub fn embedded(self, schunk: SChunk, report: Report, size: u64) -> CheckedStore {
+        let mut walk = Walk::new(self, size);
+        walk.report = report;
+        match EmbedStore::from_schunk(schunk) {
+            Ok(store) => walk.embedded("", &store, 0),
+            Err(error) => walk.failed(None, &error),
+        }
+        walk.finish(Form::Embedded)
     }
-    Ok(walk.finish(form))
 }
 
-/// Checks the frames in an embedded store, after a check of its own frame.
-pub(crate) fn check_embedded(
-    schunk: SChunk,
-    report: Report,
-    size: u64,
-    options: &Options,
-    limits: LimitOptions,
-) -> Checked {
-    let mut walk = Walk::new(options, limits, size);
-    walk.report = report;
-    match EmbedStore::from_schunk(schunk) {
-        Ok(store) => walk.embedded("", &store, 0),
-        Err(error) => walk.failed(None, &error),
+impl fmt::Debug for StoreCheck<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { options, max_read, .. } = self;
+        let mut debug = f.debug_struct("StoreCheck");
+        debug.field("options", options).field("max_read", max_read).finish_non_exhaustive()
     }
-    walk.finish(Form::Embedded)
 }
 
-/// Adds the finding of a frame without faults that C-Blosc2 does not open.
-pub(crate) fn add_failure(report: &mut Report, error: &blosc2::Error) {
-    report.add(failure(error));
-}
-
-/// The finding of an error of opening or reading.
-fn failure(error: &blosc2::Error) -> Finding {
+/// Returns the finding about a file without faults whose content cannot be opened or read.
+pub fn failure(error: &Error) -> Finding {
     let rule = match error.kind() {
         ErrorKind::Unsupported => &UNREADABLE,
         ErrorKind::TooLarge => &LIMIT,
@@ -168,21 +221,40 @@ fn failure(error: &blosc2::Error) -> Finding {
 
 /// A finding about a whole file, or about the store.
 fn finding(rule: &'static Rule, expected: impl ToString, found: impl ToString) -> Finding {
-    let found = limits::named(found.to_string());
     Finding::new(rule, Part::Whole, 0, 0, expected, found)
 }
 
+/// A source that counts the bytes that are read.
+struct Watched<'a> {
+    source: Arc<dyn ReadAt + Send + Sync>,
+    done: &'a Cell<u64>,
+    size: u64,
+    progress: &'a dyn Fn(u64, u64),
+}
+
+impl ReadAt for Watched<'_> {
+    fn size(&self) -> io::Result<u64> {
+        self.source.size()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.done.set(self.done.get() + buffer.len() as u64);
+        (self.progress)(self.done.get(), self.size);
+        self.source.read_exact_at(offset, buffer)
+    }
+}
+
 struct Walk<'a> {
-    options: &'a Options,
-    /// The limits for opening frames.
-    limits: LimitOptions,
-    bar: ProgressBar,
+    check: StoreCheck<'a>,
+    /// The bytes that were read, and those of all members.
+    done: Cell<u64>,
+    size: u64,
     report: Report,
     /// The members, by their paths.
     members: BTreeMap<String, CheckedMember>,
     /// The keys of the entries of `embed.b2e`, and the keys that the index files of sparse frames have. These objects
     /// are not opened again.
-    done: BTreeSet<String>,
+    done_keys: BTreeSet<String>,
     /// Whether the members have checksums in a zip file, which are compared.
     is_verified: bool,
     /// Remaining bytes of embedded frames: a few bytes can contain very many of them.
@@ -191,21 +263,21 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Starts the check of `size` bytes.
-    fn new(options: &'a Options, limits: LimitOptions, size: u64) -> Self {
+    fn new(check: StoreCheck<'a>, size: u64) -> Self {
         Self {
-            options,
-            limits,
-            bar: progress::bar(size),
+            check,
+            done: Cell::new(0),
+            size,
             report: Report::new(),
             members: BTreeMap::new(),
-            done: BTreeSet::new(),
+            done_keys: BTreeSet::new(),
             is_verified: false,
             left: size.saturating_mul(256).max(1 << 30),
         }
     }
 
-    fn finish(self, form: Form) -> Checked {
-        Checked { form, report: self.report, members: self.members.into_values().collect() }
+    fn finish(self, form: Form) -> CheckedStore {
+        CheckedStore { form, report: self.report, members: self.members.into_values().collect() }
     }
 
     /// Adds a finding about a whole file, or about the store.
@@ -220,7 +292,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds the finding of an error of opening or reading.
-    fn failed(&mut self, file: Option<&str>, error: &blosc2::Error) {
+    fn failed(&mut self, file: Option<&str>, error: &Error) {
         self.add_finding(file, failure(error));
     }
 
@@ -235,7 +307,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds the finding about a key, which can be that of a group or a table.
-    fn failed_key(&mut self, key: Option<&str>, error: &blosc2::Error) {
+    fn failed_key(&mut self, key: Option<&str>, error: &Error) {
         let mut finding = failure(error);
         finding.file = key.map(Into::into);
         self.report.add(finding);
@@ -274,10 +346,10 @@ impl<'a> Walk<'a> {
     /// Checks a sparse frame.
     fn sparse(&mut self, members: &Members, folder: &str) {
         let files = SparseFrame { members, folder };
-        match directory::check(&files, self.options) {
+        match directory::check(&files, self.check.options) {
             Ok(report) => {
                 let key = directory::INDEX.rsplit_once('.').map_or("", |(stem, _)| stem);
-                self.done.insert(format!("/{folder}/{key}"));
+                self.done_keys.insert(format!("/{folder}/{key}"));
                 self.add(folder, Some(Kind::Directory), report);
             }
             Err(error) => self.found(Some(folder), &MEMBER, "a readable frame", error),
@@ -336,7 +408,7 @@ impl<'a> Walk<'a> {
         }
         self.frame(name, source, 0);
         // A fault that the format itself shows is described better by its finding.
-        if self.options.content
+        if self.check.options.content
             && let Err(error) = member.verify()
         {
             let expected = "the checksum in the zip file";
@@ -346,11 +418,16 @@ impl<'a> Walk<'a> {
 
     /// Checks a frame at a depth of embedded stores.
     fn frame(&mut self, name: &str, source: Arc<dyn ReadAt + Send + Sync>, depth: usize) {
-        let watched = Watched { source: Arc::clone(&source), bar: self.bar.clone() };
+        let watched = Watched {
+            source: Arc::clone(&source),
+            done: &self.done,
+            size: self.size,
+            progress: self.check.progress,
+        };
         // The checksums of the outer file cover an embedded frame.
         let is_covered = depth > 0 || self.is_verified;
-        let require_checksums = self.options.require_checksums && !is_covered;
-        let options = Options { require_checksums, ..*self.options };
+        let require_checksums = self.check.options.require_checksums && !is_covered;
+        let options = Options { require_checksums, ..*self.check.options };
         let (kind, mut report) = match file::check(&watched, &options) {
             Ok(checked) => checked,
             Err(error) => return self.found(Some(name), &MEMBER, "a readable file", error),
@@ -361,13 +438,13 @@ impl<'a> Walk<'a> {
         let is_good = report.is_good();
         self.add(name, kind, report);
         if is_good && kind == Some(Kind::Frame) {
-            let options = self.limits.apply(OpenOptions::new());
+            let options = options_within(options.limits, self.check.max_read);
             self.content(name, options.open(Target::storage(ReadOnly::new(source))), depth);
         }
     }
 
     /// Checks what a frame without faults contains.
-    fn content(&mut self, name: &str, schunk: blosc2::Result<SChunk>, depth: usize) {
+    fn content(&mut self, name: &str, schunk: Result<SChunk>, depth: usize) {
         let schunk = match schunk {
             Ok(schunk) => schunk,
             Err(error) => return self.failed(Some(name), &error),
@@ -387,7 +464,7 @@ impl<'a> Walk<'a> {
     /// Checks the frames in an embedded store.
     fn embedded(&mut self, name: &str, store: &EmbedStore, depth: usize) {
         if name == INDEX {
-            self.done.extend(store.keys().map(str::to_owned));
+            self.done_keys.extend(store.keys().map(str::to_owned));
         }
         let ranges = store.frame_ranges().filter_map(|(key, range)| Some((range?, key)));
         let mut ranges: Vec<_> = ranges.collect();
@@ -421,10 +498,7 @@ impl<'a> Walk<'a> {
             Ok(Object::TreeStore(store)) => self.tree(&store),
             Ok(Object::CTable(table)) => self.table(None, &table),
             Ok(_) => {}
-            Err(error) => match error.downcast_ref::<blosc2::Error>() {
-                Some(error) => self.failed(None, error),
-                None => self.found(None, &CONTENT, "a readable store", error),
-            },
+            Err(error) => self.failed(None, &error),
         }
     }
 
@@ -434,7 +508,7 @@ impl<'a> Walk<'a> {
                 self.failed_key(Some(group), &error);
             }
         }
-        let keys: Vec<&str> = store.keys().filter(|key| !self.done.contains(*key)).collect();
+        let keys: Vec<&str> = store.keys().filter(|key| !self.done_keys.contains(*key)).collect();
         for key in keys {
             match store.get(key) {
                 Ok(Object::CTable(table)) => self.table(Some(key), &table),
