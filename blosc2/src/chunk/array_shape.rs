@@ -93,7 +93,7 @@ impl ArrayShape {
     }
 
     /// Whether there is a shape in addition to the typesize.
-    pub(crate) fn is_array(&self) -> bool {
+    pub(super) fn is_array(&self) -> bool {
         self.meta.is_some()
     }
 
@@ -108,7 +108,7 @@ impl ArrayShape {
     }
 
     /// The super-chunk, for the parameters of a context that does not outlive `self`.
-    pub(crate) fn as_ptr(&self) -> *mut sys::blosc2_schunk {
+    pub(super) fn as_ptr(&self) -> *mut sys::blosc2_schunk {
         self.schunk.as_ptr()
     }
 }

@@ -22,7 +22,7 @@ pub struct Blocks {
 
 /// Where blocks end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(super) enum Cut {
     /// After each multiple of this many bytes.
     Every(usize),
     /// At these offsets.
@@ -30,7 +30,7 @@ pub(crate) enum Cut {
 }
 
 impl Blocks {
-    pub(crate) fn new(data: Vec<u8>, cut: Cut) -> Self {
+    pub(super) fn new(data: Vec<u8>, cut: Cut) -> Self {
         Self { data, cut }
     }
 

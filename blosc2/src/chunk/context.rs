@@ -13,7 +13,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// An owned `blosc2_context`.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub(super) struct Context {
     raw: NonNull<sys::blosc2_context>,
     /// The number of threads that the context uses. C starts threads if the number is greater than one.
     threads: i16,
@@ -37,7 +37,7 @@ impl Context {
     /// # Safety
     /// The parameters are valid (`CParams::resolve`). Each pointer in the parameters is null, or valid as long as the
     /// context compresses.
-    pub(crate) unsafe fn for_compression(
+    pub(super) unsafe fn for_compression(
         mut params: sys::blosc2_cparams,
         shape: Option<Arc<ArrayShape>>,
         closures: Closures,
@@ -59,7 +59,7 @@ impl Context {
     }
 
     /// Creates a context for decompression, whose codec and filters may read the shape of an array.
-    pub(crate) fn for_decompression(
+    pub(super) fn for_decompression(
         threads: i16,
         shape: Option<Arc<ArrayShape>>,
         closures: Closures,
@@ -105,7 +105,7 @@ impl Context {
     }
 
     /// Makes a call into C with this context. The closures that the context runs find `call`.
-    pub(crate) fn during<R>(
+    pub(super) fn during<R>(
         &mut self,
         call: &Call<'_>,
         work: impl FnOnce(*mut sys::blosc2_context) -> R,
@@ -115,11 +115,11 @@ impl Context {
     }
 
     /// Checks that C can use the context in this process.
-    pub(crate) fn check(&self, doing: &str) -> Result<()> {
+    pub(super) fn check(&self, doing: &str) -> Result<()> {
         if self.threads > 1 { fork::check_threads(doing) } else { Ok(()) }
     }
 
-    pub(crate) fn as_ptr(&mut self) -> *mut sys::blosc2_context {
+    pub(super) fn as_ptr(&mut self) -> *mut sys::blosc2_context {
         self.raw.as_ptr()
     }
 }

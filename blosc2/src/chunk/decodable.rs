@@ -10,13 +10,13 @@ use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result};
 /// Properties of a chunk that C can decompress. They hold for all chunks with the same header, except for the compressed
 /// size.
 #[derive(Debug)]
-pub(crate) struct Accepted {
+pub(super) struct Accepted {
     header: Header,
     /// Whether decompression needs the shape of an array, or the typesize of a super-chunk.
-    pub(crate) needs_array: bool,
+    pub(super) needs_array: bool,
     /// The number of bytes of an item if shuffle is the only filter, and 1 without filters. `None` if the chunk can only
     /// be decompressed in a context of C.
-    pub(crate) shuffle_width: Option<usize>,
+    pub(super) shuffle_width: Option<usize>,
 }
 
 impl ChunkRef<'_> {
@@ -25,7 +25,7 @@ impl ChunkRef<'_> {
     ///
     /// `accepted` is the last chunk that was accepted with the same typesize. The chunks of a super-chunk usually differ
     /// only in their compressed sizes, so that most checks are needed once.
-    pub(crate) fn check_decodable(
+    pub(super) fn check_decodable(
         &self,
         typesize: Option<usize>,
         accepted: &mut Option<Accepted>,
@@ -140,7 +140,7 @@ impl<B: ChunkBytes> Chunk<B> {
     }
 
     /// Whether decompression needs the typesize of a super-chunk, since the chunk does not store it.
-    pub(crate) fn needs_typesize(&self) -> bool {
+    pub(super) fn needs_typesize(&self) -> bool {
         let header = self.header();
         let mut filters = header.filters.iter().zip(&header.filters_meta);
         header.is_compressed()

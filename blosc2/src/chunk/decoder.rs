@@ -52,7 +52,7 @@ impl Clone for Decoder {
 }
 
 impl Decoder {
-    pub(crate) fn new(params: &DParams) -> Result<Self> {
+    pub(super) fn new(params: &DParams) -> Result<Self> {
         Self::with_shape(params, None)
     }
 
@@ -92,13 +92,13 @@ impl Decoder {
     }
 
     #[cfg(test)]
-    pub(crate) fn has_context(&self) -> bool {
+    pub(super) fn has_context(&self) -> bool {
         self.context.is_some()
     }
 
     /// Returns the number of parts of blocks that were decompressed alone.
     #[cfg(test)]
-    pub(crate) fn part_count(&self) -> usize {
+    pub(super) fn part_count(&self) -> usize {
         self.parts.count
     }
 

@@ -18,7 +18,7 @@ use crate::{CParams, Codec, Error, ErrorKind, Result};
 
 const COMPRESS: &str = "compress a buffer";
 /// The maximum number of bytes of a chunk in addition to its data.
-pub(crate) const OVERHEAD: usize = sys::BLOSC2_MAX_OVERHEAD as usize;
+pub(super) const OVERHEAD: usize = sys::BLOSC2_MAX_OVERHEAD as usize;
 /// The maximum number of bytes of a chunk of Blosc1 in addition to its data.
 const BLOSC1_OVERHEAD: usize = sys::BLOSC_MIN_HEADER_LENGTH as usize;
 /// The maximum number of bytes of a variable-length block in addition to its data: the entry in the table of blocks,
@@ -60,12 +60,12 @@ impl Encoder {
     }
 
     /// Returns the parameters that the tuner chose last, if there is a tuner.
-    pub(crate) fn tuned_params(&self) -> Option<&CParams> {
+    pub(super) fn tuned_params(&self) -> Option<&CParams> {
         self.tuning.as_ref().map(Tuning::params)
     }
 
     /// Replaces the parameters. The new parameters differ from the original parameters only in the typesize.
-    pub(crate) fn set_params(&mut self, params: Resolved) -> Result<()> {
+    pub(super) fn set_params(&mut self, params: Resolved) -> Result<()> {
         let params = match &self.tuning {
             Some(tuning) => tuning.resolve(params.typesize())?,
             None => params,
@@ -134,7 +134,7 @@ impl Encoder {
 
     /// Compresses `source` to the start of `target`, and returns the bytes of the chunk. The chunk is not part of a
     /// super-chunk.
-    pub(crate) fn compress_uninit<'t>(
+    pub(super) fn compress_uninit<'t>(
         &mut self,
         source: &[u8],
         target: Target<'t>,

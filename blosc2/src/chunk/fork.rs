@@ -11,7 +11,7 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 static LOST: AtomicBool = AtomicBool::new(false);
 
 /// Registers a handler for forks.
-pub(crate) fn watch() {
+pub(super) fn watch() {
     #[cfg(unix)]
     {
         unsafe extern "C" fn in_child() {
@@ -28,12 +28,12 @@ pub(crate) fn watch() {
 }
 
 /// Returns whether C would wait for threads of the parent process.
-pub(crate) fn lost_threads() -> bool {
+pub(super) fn lost_threads() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
 /// Checks that C can use threads, and records that it may start them.
-pub(crate) fn check_threads(doing: &str) -> Result<()> {
+pub(super) fn check_threads(doing: &str) -> Result<()> {
     if lost_threads() {
         let detail = "this process was forked after C-Blosc2 had started threads; use one thread \
                       here, or start a new program";

@@ -27,11 +27,11 @@ const PIECE: usize = 32;
 const KEPT: usize = 64 << 20;
 
 /// The maximum size in bytes of the data of a small chunk.
-pub(crate) const SMALL: usize = 64 << 10;
+pub(super) const SMALL: usize = 64 << 10;
 
 /// Decompresses parts of blocks, one block at a time, and small chunks.
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+pub(super) struct Parts {
     decoder: PartialDecoder,
     /// A block of a small chunk, before shuffle is undone.
     block: Vec<u8>,
@@ -39,7 +39,7 @@ pub(crate) struct Parts {
     zstd: zstd::Context,
     /// The number of decompressed parts.
     #[cfg(test)]
-    pub(crate) count: usize,
+    pub(super) count: usize,
 }
 
 impl Parts {
@@ -58,7 +58,7 @@ impl Parts {
 
     /// Decompresses a part of a block. Returns `None` if this is not possible; then the decompression of the whole
     /// block finds the reason.
-    pub(crate) fn block(
+    pub(super) fn block(
         &mut self,
         chunk: &PartialChunk<'_>,
         block: usize,
@@ -80,7 +80,7 @@ impl Parts {
     /// Decompresses a small chunk to `target`, which has the length of its data. The chunk has passed
     /// [`PartialChunk::new`], and `width` is its [shuffle width](PartialChunk::shuffle_width). Returns whether the
     /// streams were valid, and the target is filled.
-    pub(crate) fn small(
+    pub(super) fn small(
         &mut self,
         chunk: &ChunkRef<'_>,
         width: usize,
@@ -124,7 +124,7 @@ impl Parts {
     }
 
     /// Frees the memory of the last block that was decompressed in part.
-    pub(crate) fn release(&mut self) {
+    pub(super) fn release(&mut self) {
         self.decoder = PartialDecoder::default();
     }
 }
@@ -211,14 +211,14 @@ mod zstd {
 
     /// A context of Zstandard, created on first use.
     #[derive(Debug, Default)]
-    pub(crate) struct Context(Option<NonNull<codecs::ZSTD_DCtx>>);
+    pub(super) struct Context(Option<NonNull<codecs::ZSTD_DCtx>>);
 
     // SAFETY: a context has no connection to the thread that created it. All use requires `&mut`.
     unsafe impl Send for Context {}
 
     impl Context {
         /// Decompresses a stream, which has to fill `out`. Returns whether this was possible.
-        pub(crate) fn decompress(&mut self, stream: &[u8], out: &mut [u8]) -> bool {
+        pub(super) fn decompress(&mut self, stream: &[u8], out: &mut [u8]) -> bool {
             if self.0.is_none() {
                 // SAFETY: the function has no conditions. It returns null if there is not enough memory.
                 self.0 = NonNull::new(unsafe { codecs::ZSTD_createDCtx() });

@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) const IN_USE: bool = !sys::HARDENED;
 
 /// The threads of the pool overflow scratch memory, and deadlock if the first block of a chunk with delta is damaged.
-pub(crate) const BREAKS_THREADS: bool = IN_USE;
+pub(super) const BREAKS_THREADS: bool = IN_USE;
 /// A context uses properties of its previous chunk. Scratch memory is reallocated only if the block size changes, so
 /// that larger items overflow it. A chunk with a header of 16 bytes is read with the filter parameters of the previous
 /// chunk.
@@ -22,11 +22,11 @@ pub(crate) const HIDES_CALLERS: bool = IN_USE;
 /// An unknown codec makes C load a library or start Python.
 pub(crate) const LOADS_PLUGINS: bool = IN_USE;
 /// Codecs for arrays access memory outside their buffers, or return wrong data.
-pub(crate) const BREAKS_ARRAY_CODECS: bool = IN_USE;
+pub(super) const BREAKS_ARRAY_CODECS: bool = IN_USE;
 /// All axes are scaled by the cell size of the first axis.
-pub(crate) const MISPLACES_NDMEAN: bool = IN_USE;
+pub(super) const MISPLACES_NDMEAN: bool = IN_USE;
 /// Without SSSE3 and NEON, the first version of bytedelta is another filter (bytedelta.c). MSVC cannot enable SSSE3.
-pub(crate) const MISREADS_FIRST_BYTEDELTA: bool = IN_USE
+pub(super) const MISREADS_FIRST_BYTEDELTA: bool = IN_USE
     && !cfg!(any(
         target_arch = "aarch64",
         all(any(target_arch = "x86", target_arch = "x86_64"), not(target_env = "msvc"))
@@ -72,12 +72,12 @@ pub(crate) const MANY_BLOCKS: Fault =
 pub(crate) const BLOCKS_AT_LEVEL_0: Fault = Fault("crashes on variable-length blocks at level 0");
 pub(crate) const BLOCKS_WITH_DICTIONARY: Fault =
     Fault("may write the dictionary of variable-length blocks outside the chunk");
-pub(crate) const LZ4_DICTIONARY: Fault =
+pub(super) const LZ4_DICTIONARY: Fault =
     Fault("builds dictionaries of LZ4 with overlapping copies");
-pub(crate) const BLOSC1: Fault =
+pub(super) const BLOSC1: Fault =
     Fault("writes such chunks only if an environment variable requests it");
 /// The workaround for [`WRITES_TO_SOURCE`] is a copy of the source. It does not help if C reads the source again.
-pub(crate) const SOURCE_TWICE: Fault =
+pub(super) const SOURCE_TWICE: Fault =
     Fault("corrupts data with three filters and delta or a dictionary");
 
 /// Checks that an installed library decompresses the chunk correctly.

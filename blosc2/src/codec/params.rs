@@ -310,7 +310,7 @@ impl Clone for Tuning {
 
 impl Tuning {
     /// Returns the tuner that the parameters name, if any.
-    pub(crate) fn of(params: &CParams, purpose: Purpose) -> Result<Option<Self>> {
+    pub(super) fn of(params: &CParams, purpose: Purpose) -> Result<Option<Self>> {
         let Some(tuner) = params.tuner else {
             return Ok(None);
         };

@@ -19,12 +19,12 @@ const BY_NAME: RangeInclusive<u8> = sys::BLOSC_CODEC_OPENHTJ2K as u8..=sys::BLOS
 static LOADED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// Whether there can be a plugin for the codec with this code.
-pub(crate) fn may_be_loaded(code: u8) -> bool {
+pub(super) fn may_be_loaded(code: u8) -> bool {
     BY_NAME.contains(&code)
 }
 
 /// Whether the plugin for the codec with this code is loaded.
-pub(crate) fn is_loaded(code: u8) -> bool {
+pub(super) fn is_loaded(code: u8) -> bool {
     LOADED.lock().contains(&code)
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn is_loaded(code: u8) -> bool {
 /// # Safety
 /// The library that C finds follows the plugin interface of C-Blosc2 and is sound.
 #[cfg(feature = "dynamic-plugins")]
-pub(crate) unsafe fn load(code: u8, codec: &str) -> crate::Result<()> {
+pub(super) unsafe fn load(code: u8, codec: &str) -> crate::Result<()> {
     let failed = |detail: String| {
         let doing = "load the plugin of a codec";
         Err(crate::Error::new(crate::ErrorKind::Unsupported, doing, detail))
@@ -120,7 +120,7 @@ impl PluginParams {
     /// # Safety
     /// If the codec with this code has a plugin, the plugin accepts a pointer to a `T` as its parameters, and may
     /// receive the same pointer on several threads at once.
-    pub(crate) unsafe fn new<T: Send + Sync + 'static>(code: u8, params: T) -> Self {
+    pub(super) unsafe fn new<T: Send + Sync + 'static>(code: u8, params: T) -> Self {
         /// Drops a boxed `T`.
         ///
         /// # Safety
@@ -134,12 +134,12 @@ impl PluginParams {
     }
 
     /// The code of the codec that uses the parameters.
-    pub(crate) fn code(&self) -> u8 {
+    pub(super) fn code(&self) -> u8 {
         self.code
     }
 
     /// The structure, which lives as long as `self`.
-    pub(crate) fn as_ptr(&self) -> *mut c_void {
+    pub(super) fn as_ptr(&self) -> *mut c_void {
         self.params.start.as_ptr()
     }
 }

@@ -42,21 +42,21 @@ impl FileId {
 
 #[cfg(windows)]
 impl FileId {
-    pub(crate) fn of_opened(opened: &File, path: &Path) -> io::Result<Self> {
+    pub(super) fn of_opened(opened: &File, path: &Path) -> io::Result<Self> {
         match Self::of_file(opened)? {
             Some(id) => Ok(id),
             None => path.canonicalize().map(Self::Path),
         }
     }
 
-    pub(crate) fn of_file(opened: &File) -> io::Result<Option<Self>> {
+    pub(super) fn of_file(opened: &File) -> io::Result<Option<Self>> {
         let found = winapi_util::file::information(opened)?;
         let (volume, file) = (found.volume_serial_number(), found.file_index());
         // Both values mean that the volume does not number its files.
         Ok((file != 0 && file != u64::MAX).then_some(Self::Number { volume, file }))
     }
 
-    pub(crate) fn of_path(path: &Path) -> io::Result<Self> {
+    pub(super) fn of_path(path: &Path) -> io::Result<Self> {
         use std::os::windows::fs::OpenOptionsExt;
         if path.metadata()?.is_dir() {
             return path.canonicalize().map(Self::Path);

@@ -43,7 +43,7 @@ fn scalar(kind: Kind, size: usize) -> Dtype {
 }
 
 /// Returns the items without trailing zeros. In NumPy, trailing zeros are not part of a text.
-pub(crate) fn without_zeros<T: Default + PartialEq>(items: &[T]) -> &[T] {
+pub(super) fn without_zeros<T: Default + PartialEq>(items: &[T]) -> &[T] {
     let len = items.iter().rposition(|item| *item != T::default()).map_or(0, |last| last + 1);
     &items[..len]
 }

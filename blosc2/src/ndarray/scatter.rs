@@ -42,7 +42,7 @@ pub(super) struct ChunkWriters(Mutex<Vec<ChunkWriter>>);
 ///
 /// The functions that create arrays take closures as trait objects, so that these functions are compiled only once. A
 /// closure is called once for a chunk or a block, so that the cost of the call does not matter.
-pub(crate) type FillBox<'a> = dyn Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync + 'a;
+pub(super) type FillBox<'a> = dyn Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync + 'a;
 
 /// The data of a chunk before it is compressed.
 pub(crate) enum Data<'a> {

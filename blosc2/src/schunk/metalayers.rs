@@ -68,10 +68,10 @@ pub struct MetalayersMut<'a> {
 
 /// The content of a metalayer to be set.
 #[derive(Debug, Clone)]
-pub(crate) struct Content {
-    pub(crate) bytes: Vec<u8>,
+pub(super) struct Content {
+    pub(super) bytes: Vec<u8>,
     /// The memory of the values that a reader decodes; 0 if the content is bytes.
-    pub(crate) memory: u64,
+    pub(super) memory: u64,
 }
 
 impl SChunk {
@@ -300,7 +300,7 @@ impl MetalayersMut<'_> {
     }
 
     /// Sets the content of a metalayer; see [`set`](Self::set).
-    pub(crate) fn set_content(&mut self, name: &str, content: &Content) -> Result<()> {
+    pub(super) fn set_content(&mut self, name: &str, content: &Content) -> Result<()> {
         self.set_bytes(name, &content.bytes, content.memory)
     }
 

@@ -289,7 +289,7 @@ impl Target {
     }
 
     /// Returns the path in the file system, if the target is a path.
-    pub(crate) fn path(&self) -> Option<&Path> {
+    pub(super) fn path(&self) -> Option<&Path> {
         match &self.place {
             Place::Path(path) => Some(path),
             _ => None,
@@ -297,7 +297,7 @@ impl Target {
     }
 
     /// Returns the path that messages show.
-    pub(crate) fn shown_path(&self) -> Option<&Path> {
+    pub(super) fn shown_path(&self) -> Option<&Path> {
         match &self.place {
             Place::Path(path) | Place::Storage { path: Some(path), .. } => Some(path),
             _ => None,

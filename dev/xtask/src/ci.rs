@@ -9,12 +9,12 @@ use crate::steps::Steps;
 use crate::test::Extent;
 use crate::{
     api, bindings, conformance, demo, hazards, imports, integrations, links, package, readme, run,
-    sanitize, test, vendor, words,
+    sanitize, test, vendor, web, words,
 };
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const BEFORE: [Step; 12] = [
+const BEFORE: [Step; 13] = [
     ("sources", || vendor::vendor(false)),
     ("format", format),
     ("imports", imports::imports),
@@ -26,6 +26,7 @@ const BEFORE: [Step; 12] = [
     ("docs without C", docs_without_c),
     ("dependencies", dependencies),
     ("no features", without_features),
+    ("WebAssembly", for_the_browser),
     ("bindings", check_bindings),
 ];
 
@@ -132,6 +133,13 @@ fn without_features() -> Result<()> {
     };
     run::run(clippy("blosc2-format").env("CC", "there-is-no-c-compiler"))?;
     run::run(&mut clippy("cblosc2"))
+}
+
+/// The viewer is built and tested by `cargo xtask web`, which takes minutes: here it is only checked.
+fn for_the_browser() -> Result<()> {
+    web::add_target()?;
+    let check = ["clippy", "-p", "blosc2-web", "--target", web::TARGET, "--", "-D", "warnings"];
+    run::run(&mut run::cargo(check))
 }
 
 fn check_api() -> Result<()> {

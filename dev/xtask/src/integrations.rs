@@ -1,5 +1,5 @@
 //! `cargo xtask integrations`: the crates and features that connect this project with object storage, Arrow, Parquet,
-//! DataFusion, Zarr and HDF5.
+//! DataFusion, Zarr and HDF5, and the viewer in the browser.
 //!
 //! They are not part of `cargo xtask test`, because their dependencies take minutes to compile. Their tests compare with
 //! the Python packages of the same formats, and start servers on the loopback interface.
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use crate::python::{ARROW, BLOSC2, DATAFUSION, HDF5, OBJECT_STORE, Venv, ZARR};
 use crate::run;
 use crate::steps::Steps;
-use crate::vendor;
+use crate::{vendor, web};
 
 /// A part of the integrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -22,6 +22,7 @@ pub(crate) enum Part {
     Datafusion,
     Zarr,
     Hdf5,
+    Web,
 }
 
 /// Builds and tests the integrations, or one of them.
@@ -36,6 +37,7 @@ pub(crate) fn integrations(only: Option<Part>) -> Result<()> {
         (Part::Datafusion, "DataFusion", datafusion),
         (Part::Zarr, "Zarr", zarr),
         (Part::Hdf5, "HDF5", hdf5),
+        (Part::Web, "viewer in the browser", || web::web(true, None)),
     ];
     for (part, name, step) in parts {
         if only.is_none_or(|only| only == part) {

@@ -17,7 +17,7 @@ use crate::run;
 use crate::steps::Steps;
 use crate::vendor;
 
-const TARGET: &str = "wasm32-unknown-unknown";
+pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 /// A compressed module must stay below this, in bytes.
 const MAX_MODULE: usize = 3 << 19;
 /// The names of the modules, and the flags of the compiler.
@@ -44,9 +44,7 @@ pub(crate) fn web(test: bool, only: Option<&str>) -> Result<()> {
 /// Puts the modules and the files of the page into `page`.
 pub(crate) fn build(page: &Path) -> Result<()> {
     let target = run::root().join("target");
-    if run::has("rustup") {
-        run::run(Command::new("rustup").args(["target", "add", TARGET]).current_dir(run::root()))?;
-    }
+    add_target()?;
     let bindgen = bindgen(&target.join("web-tools"))?;
     run::empty(page)?;
     for (name, flags) in MODULES {
@@ -83,6 +81,14 @@ pub(crate) fn build(page: &Path) -> Result<()> {
     for file in fs::read_dir(run::root().join("crates/web/page"))? {
         let file = file?;
         fs::copy(file.path(), page.join(file.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Installs the standard library for WebAssembly, where rustup manages the compiler.
+pub(crate) fn add_target() -> Result<()> {
+    if run::has("rustup") {
+        run::run(Command::new("rustup").args(["target", "add", TARGET]).current_dir(run::root()))?;
     }
     Ok(())
 }
