@@ -22,7 +22,7 @@ pub(crate) const HIDES_CALLERS: bool = IN_USE;
 /// An unknown codec makes C load a library or start Python.
 pub(crate) const LOADS_PLUGINS: bool = IN_USE;
 /// Codecs for arrays access memory outside their buffers, or return wrong data.
-pub(super) const BREAKS_ARRAY_CODECS: bool = IN_USE;
+pub(crate) const BREAKS_ARRAY_CODECS: bool = IN_USE;
 /// All axes are scaled by the cell size of the first axis.
 pub(super) const MISPLACES_NDMEAN: bool = IN_USE;
 /// Without SSSE3 and NEON, the first version of bytedelta is another filter (bytedelta.c). MSVC cannot enable SSSE3.
