@@ -1,9 +1,12 @@
 //! The command `blosc2-cluster`: a scheduler and executors of Ballista that read Blosc2.
 
+mod executors;
+mod graph;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use ballista_core::config::LogRotationPolicy;
+use ballista_core::config::{LogRotationPolicy, TaskSchedulingPolicy};
 use ballista_core::error::{BallistaError, Result};
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::utils::default_session_builder;
@@ -11,16 +14,20 @@ use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_
 use ballista_executor::health::spawn_health_server;
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::SchedulerConfig;
-use ballista_scheduler::scheduler_process::start_server;
+use ballista_scheduler::scheduler_process::{create_scheduler, start_grpc_service};
+use ballista_scheduler::scheduler_server::SchedulerServer;
 use blosc2_datafusion::ObjectStores;
 use blosc2_datafusion::ballista::{configure, logical_codec, physical_codec};
 use clap::Parser;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::SessionConfig;
-use tokio::sync::oneshot;
+use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
+use tokio::sync::{mpsc, oneshot};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::EnvFilter;
+
+use crate::executors::Executors;
 
 /// Runs SQL over tables and arrays of Blosc2 on several machines, with Ballista.
 #[derive(Debug, Parser)]
@@ -62,6 +69,10 @@ async fn scheduler(options: ballista_scheduler::config::Config) -> Result<()> {
         eprintln!("executors on other machines need the name of this one: --external-host HOST");
     }
     let stores = Arc::new(ObjectStores::from_env());
+    if !matches!(options.scheduler_policy, TaskSchedulingPolicy::PushStaged) {
+        let expected = "start the scheduler: expected `--scheduler-policy push-staged`";
+        return Err(BallistaError::Configuration(expected.to_owned()));
+    }
     let mut config = SchedulerConfig::try_from(options)?
         .with_override_config_producer(Arc::new(new_config))
         .with_override_session_builder(Arc::new(move |config| {
@@ -73,8 +84,20 @@ async fn scheduler(options: ballista_scheduler::config::Config) -> Result<()> {
         }));
     config.override_logical_codec = Some(logical_codec());
     config.override_physical_codec = Some(physical_codec());
-    let cluster = BallistaCluster::new_from_config(&config).await?;
-    start_server(cluster, address, Arc::new(config)).await
+    let jobs = BallistaCluster::new_from_config(&config).await?.job_state();
+    let (failed, mut failures) = mpsc::unbounded_channel();
+    let cluster = BallistaCluster::new(Arc::new(Executors::new(failed)), jobs);
+    config.validate()?;
+    let scheduler: SchedulerServer<LogicalPlanNode, PhysicalPlanNode> =
+        create_scheduler(cluster, Arc::new(config)).await?;
+    let of_failures = scheduler.clone();
+    tokio::spawn(async move {
+        while let Some(job) = failures.recv().await {
+            // It fails if the scheduler ends.
+            let _ = of_failures.cancel_job(job).await;
+        }
+    });
+    start_grpc_service(address, scheduler).await
 }
 
 async fn executor(options: ballista_executor::config::Config) -> Result<()> {
