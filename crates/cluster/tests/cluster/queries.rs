@@ -248,7 +248,8 @@ async fn results_of_a_lost_executor_are_computed_again() {
         let mut cluster = Cluster::start(&s3, &proxies.each_ref());
         let client = cluster.client(&s3);
         add_tables(&client).await;
-        let expected = sorted(&text(&local_with_tables(&s3).await, sql).await.unwrap());
+        let expected = text(&local_with_tables(&s3).await, sql).await.unwrap();
+        let expected = sorted(&expected);
         let query = stopped(&client, sql, &proxies[0], 2).await;
         cluster.wait_for_tasks(ended);
         cluster.executors[killed].kill();
