@@ -4,6 +4,7 @@ mod executors;
 mod graph;
 
 use std::net::{IpAddr, SocketAddr};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use ballista_core::config::{LogRotationPolicy, TaskSchedulingPolicy};
@@ -42,8 +43,17 @@ enum Role {
 /// Nested plans are decoded by recursion.
 const STACK_BYTES: usize = 32 << 20;
 
-fn main() -> Result<()> {
-    let role = Role::parse();
+fn main() -> ExitCode {
+    match run(Role::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("blosc2-cluster: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(role: Role) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_stack_size(STACK_BYTES)
@@ -102,6 +112,7 @@ async fn scheduler(options: ballista_scheduler::config::Config) -> Result<()> {
 
 async fn executor(options: ballista_executor::config::Config) -> Result<()> {
     let health_address = address(&options.bind_host, options.bind_health_port)?;
+    let scheduler = format!("{}:{}", options.scheduler_host, options.scheduler_port);
     let mut config = ExecutorProcessConfig::try_from(options)?;
     let name = config.log_file_name_prefix();
     let (level, directory) = (config.special_mod_log_level.clone(), config.log_dir.as_deref());
@@ -120,7 +131,13 @@ async fn executor(options: ballista_executor::config::Config) -> Result<()> {
     let (_stop, stopped) = oneshot::channel();
     let health = spawn_health_server(health_address, config.health.clone(), stopped);
     tokio::select! {
-        result = start_executor_process(Arc::new(config)) => result,
+        result = start_executor_process(Arc::new(config)) => result.map_err(|error| match error {
+            BallistaError::GrpcConnectionError(detail) => {
+                let hint = "`blosc2-cluster scheduler` starts one";
+                BallistaError::GrpcConnectionError(format!("{detail} {scheduler}: {hint}"))
+            }
+            other => other,
+        }),
         // It ends only if the port is in use.
         health = health => health.map_err(|error| BallistaError::General(error.to_string()))?,
     }
