@@ -1,9 +1,13 @@
 //! The command `blosc2-cluster`: a scheduler and executors of Ballista that read Blosc2.
 
+mod executors;
+mod graph;
+
 use std::net::{IpAddr, SocketAddr};
+use std::process::ExitCode;
 use std::sync::Arc;
 
-use ballista_core::config::LogRotationPolicy;
+use ballista_core::config::{LogRotationPolicy, TaskSchedulingPolicy};
 use ballista_core::error::{BallistaError, Result};
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::utils::default_session_builder;
@@ -11,16 +15,20 @@ use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_
 use ballista_executor::health::spawn_health_server;
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::SchedulerConfig;
-use ballista_scheduler::scheduler_process::start_server;
+use ballista_scheduler::scheduler_process::{create_scheduler, start_grpc_service};
+use ballista_scheduler::scheduler_server::SchedulerServer;
 use blosc2_datafusion::ObjectStores;
 use blosc2_datafusion::ballista::{configure, logical_codec, physical_codec};
 use clap::Parser;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::SessionConfig;
-use tokio::sync::oneshot;
+use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
+use tokio::sync::{mpsc, oneshot};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::EnvFilter;
+
+use crate::executors::Executors;
 
 /// Runs SQL over tables and arrays of Blosc2 on several machines, with Ballista.
 #[derive(Debug, Parser)]
@@ -35,8 +43,17 @@ enum Role {
 /// Nested plans are decoded by recursion.
 const STACK_BYTES: usize = 32 << 20;
 
-fn main() -> Result<()> {
-    let role = Role::parse();
+fn main() -> ExitCode {
+    match run(Role::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("blosc2-cluster: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(role: Role) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_stack_size(STACK_BYTES)
@@ -62,6 +79,10 @@ async fn scheduler(options: ballista_scheduler::config::Config) -> Result<()> {
         eprintln!("executors on other machines need the name of this one: --external-host HOST");
     }
     let stores = Arc::new(ObjectStores::from_env());
+    if !matches!(options.scheduler_policy, TaskSchedulingPolicy::PushStaged) {
+        let expected = "start the scheduler: expected `--scheduler-policy push-staged`";
+        return Err(BallistaError::Configuration(expected.to_owned()));
+    }
     let mut config = SchedulerConfig::try_from(options)?
         .with_override_config_producer(Arc::new(new_config))
         .with_override_session_builder(Arc::new(move |config| {
@@ -73,12 +94,25 @@ async fn scheduler(options: ballista_scheduler::config::Config) -> Result<()> {
         }));
     config.override_logical_codec = Some(logical_codec());
     config.override_physical_codec = Some(physical_codec());
-    let cluster = BallistaCluster::new_from_config(&config).await?;
-    start_server(cluster, address, Arc::new(config)).await
+    let jobs = BallistaCluster::new_from_config(&config).await?.job_state();
+    let (failed, mut failures) = mpsc::unbounded_channel();
+    let cluster = BallistaCluster::new(Arc::new(Executors::new(failed)), jobs);
+    config.validate()?;
+    let scheduler: SchedulerServer<LogicalPlanNode, PhysicalPlanNode> =
+        create_scheduler(cluster, Arc::new(config)).await?;
+    let of_failures = scheduler.clone();
+    tokio::spawn(async move {
+        while let Some(job) = failures.recv().await {
+            // It fails if the scheduler ends.
+            let _ = of_failures.cancel_job(job).await;
+        }
+    });
+    start_grpc_service(address, scheduler).await
 }
 
 async fn executor(options: ballista_executor::config::Config) -> Result<()> {
     let health_address = address(&options.bind_host, options.bind_health_port)?;
+    let scheduler = format!("{}:{}", options.scheduler_host, options.scheduler_port);
     let mut config = ExecutorProcessConfig::try_from(options)?;
     let name = config.log_file_name_prefix();
     let (level, directory) = (config.special_mod_log_level.clone(), config.log_dir.as_deref());
@@ -97,7 +131,13 @@ async fn executor(options: ballista_executor::config::Config) -> Result<()> {
     let (_stop, stopped) = oneshot::channel();
     let health = spawn_health_server(health_address, config.health.clone(), stopped);
     tokio::select! {
-        result = start_executor_process(Arc::new(config)) => result,
+        result = start_executor_process(Arc::new(config)) => result.map_err(|error| match error {
+            BallistaError::GrpcConnectionError(detail) => {
+                let hint = "`blosc2-cluster scheduler` starts one";
+                BallistaError::GrpcConnectionError(format!("{detail} {scheduler}: {hint}"))
+            }
+            other => other,
+        }),
         // It ends only if the port is in use.
         health = health => health.map_err(|error| BallistaError::General(error.to_string()))?,
     }

@@ -8,8 +8,8 @@ use blosc2::{Error, ErrorKind, NDArray, Result, Value};
 use blosc2_store::arrow::{item_field, items_to_arrow};
 use blosc2_store::{Object, TreeStore};
 use datafusion::arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, Int64Array, PrimitiveArray, RecordBatch,
-    RecordBatchOptions, UInt32Array, downcast_primitive_array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Int64Array, PrimitiveArray,
+    RecordBatch, RecordBatchOptions, UInt32Array, downcast_primitive_array,
 };
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -21,6 +21,7 @@ use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::PruningMetrics;
 
 use crate::computed::Computed;
+use crate::content::is_in;
 use crate::prune::is_stored;
 
 const OPEN: &str = "open arrays as a table";
@@ -62,14 +63,22 @@ enum Items {
     Index(usize),
 }
 
+/// The items that a filter can match.
+pub(crate) struct Selection {
+    /// The ranges of indices of each axis.
+    axes: Vec<Vec<Range<u64>>>,
+    /// Conditions on the items of arrays, whose chunks are those of the table.
+    of_items: Vec<(usize, Arc<dyn PhysicalExpr>)>,
+}
+
 /// The part of an array that is read at once: a range of indices for each axis.
 type Region = Vec<Range<u64>>;
 
 impl Arrays {
-    /// `dims` are the names of the axes, if the arrays do not have the metadata `dims`.
-    pub(crate) fn new(object: Object, dims: Option<&[String]>) -> Result<Self> {
+    /// `group` is the group of a store. `dims` are the names of the axes, if the arrays do not have the metadata `dims`.
+    pub(crate) fn new(object: Object, group: &str, dims: Option<&[String]>) -> Result<Self> {
         match object {
-            Object::TreeStore(store) => Self::of_store(&store, dims),
+            Object::TreeStore(store) => Self::of_store(&store, group, dims),
             Object::NDArray(array) => Self::of_array(array, dims),
             other => Err(failed(format!("it contains a {}", other.kind()))),
         }
@@ -103,12 +112,12 @@ impl Arrays {
 
     /// All arrays with the shape and the axes of the first one with the most axes, and the one-dimensional arrays of their
     /// axes.
-    fn of_store(store: &TreeStore, dims: Option<&[String]>) -> Result<Self> {
+    fn of_store(store: &TreeStore, group: &str, dims: Option<&[String]>) -> Result<Self> {
         let mut arrays = Vec::new();
-        for key in store.keys() {
+        for key in store.keys().filter(|key| is_in(key, group)) {
             if let Object::NDArray(array) = store.get(key)? {
                 let dims = dims_of(&array)?;
-                arrays.push((key.trim_start_matches('/').to_owned(), array, dims));
+                arrays.push((key[group.len() + 1..].to_owned(), array, dims));
             }
         }
         // Keys are in order; `max_by_key` would return the last one.
@@ -211,31 +220,70 @@ impl Arrays {
         region
     }
 
-    /// The ranges of indices of each axis that a filter can match: those for which each condition on one coordinate is
-    /// true. Ranges with less than a block between them are one. `schema` has the columns of the files, as the table
+    /// The items that a filter can match: those for which each condition on one coordinate is true. Ranges with less than a
+    /// block between them are one. `schema` has the columns of the files, as the table
     /// declares them.
     pub(crate) fn select(
         &self,
         predicate: Option<&Arc<dyn PhysicalExpr>>,
         schema: &Schema,
-    ) -> Result<Vec<Vec<Range<u64>>>> {
-        let snapshot = predicate.and_then(|all| snapshot_physical_expr(Arc::clone(all)).ok());
-        let conditions = snapshot.iter().flat_map(split_conjunction);
+    ) -> Result<Selection> {
         let mut of_axes: Vec<Vec<(&Column, &Arc<dyn PhysicalExpr>)>> =
             self.shape.iter().map(|_| Vec::new()).collect();
-        for condition in conditions.filter(|condition| !is_volatile(condition)) {
-            let columns = collect_columns(condition);
-            let mut columns = columns.iter();
-            let (Some(of), None) = (columns.next(), columns.next()) else { continue };
-            let column = self.column(of.name()).map(|at| &self.columns[at]);
-            let column = column.filter(|column| is_stored(of, schema, &column.field));
-            let Some(column) = column else { continue };
-            if let Items::Coordinate(axis, _) | Items::Index(axis) = column.items {
-                of_axes[axis].push((column, condition));
+        let mut of_items = Vec::new();
+        let conditions = self.conditions(predicate, schema);
+        for (at, condition) in &conditions {
+            let column = &self.columns[*at];
+            match &column.items {
+                Items::Coordinate(axis, _) | Items::Index(axis) => {
+                    of_axes[*axis].push((column, condition));
+                }
+                Items::Array(array) if array.chunk_shape() == self.chunk => {
+                    of_items.push((*at, Arc::clone(condition)));
+                }
+                Items::Array(_) | Items::Field(..) => {}
             }
         }
         let axes = of_axes.into_iter().enumerate();
-        axes.map(|(axis, conditions)| self.select_axis(axis, &conditions)).collect()
+        let axes = axes.map(|(axis, conditions)| self.select_axis(axis, &conditions));
+        Ok(Selection { axes: axes.collect::<Result<_>>()?, of_items })
+    }
+
+    /// The conditions of a filter on one column, with the indices of the columns.
+    fn conditions(
+        &self,
+        predicate: Option<&Arc<dyn PhysicalExpr>>,
+        schema: &Schema,
+    ) -> Vec<(usize, Arc<dyn PhysicalExpr>)> {
+        let snapshot = predicate.and_then(|all| snapshot_physical_expr(Arc::clone(all)).ok());
+        let all = snapshot.iter().flat_map(split_conjunction);
+        let of_columns = all.filter(|condition| !is_volatile(condition)).filter_map(|condition| {
+            let columns = collect_columns(condition);
+            let mut columns = columns.iter();
+            let (Some(of), None) = (columns.next(), columns.next()) else { return None };
+            let at = self.column(of.name())?;
+            let is_same = is_stored(of, schema, &self.columns[at].field);
+            is_same.then(|| (at, Arc::clone(condition)))
+        });
+        of_columns.collect()
+    }
+
+    /// Whether a chunk is special, and its one item is not in the selection.
+    fn is_excluded(&self, chunk: u64, of_items: &[(usize, Arc<dyn PhysicalExpr>)]) -> bool {
+        of_items.iter().any(|(at, condition)| {
+            let column = &self.columns[*at];
+            let Items::Array(array) = &column.items else { return false };
+            let Ok(index) = usize::try_from(chunk) else { return false };
+            // Reading a chunk that is damaged reports it.
+            let is_special =
+                array.schunk().chunk_info(index).is_ok_and(|info| info.special.is_some());
+            let first = || self.chunk(chunk).into_iter().map(|range| range.start..range.start + 1);
+            is_special
+                && items_to_arrow(array, first().collect::<Region>())
+                    .ok()
+                    .and_then(|item| column.matches(condition, item))
+                    .is_some_and(|matches| matches.iter().all(|matches| matches != Some(true)))
+        })
     }
 
     fn select_axis(
@@ -254,16 +302,8 @@ impl Arrays {
             let mut keep = vec![true; (range.end - range.start) as usize];
             for (column, condition) in conditions {
                 let items = column.coordinates(range.clone())?;
-                let schema = Arc::new(Schema::new(vec![Arc::clone(&column.field)]));
-                let keep_all = || -> datafusion::error::Result<ArrayRef> {
-                    let condition = reassign_expr_columns(Arc::clone(condition), &schema)?;
-                    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![items])?;
-                    condition.evaluate(&batch)?.into_array(batch.num_rows())
-                };
-                // A condition that fails, or has another type, selects all: the filter reports it.
-                let Ok(matches) = keep_all() else { continue };
-                let Some(matches) = matches.as_boolean_opt() else { continue };
-                for (keep, matches) in keep.iter_mut().zip(matches) {
+                let Some(matches) = column.matches(condition, items) else { continue };
+                for (keep, matches) in keep.iter_mut().zip(&matches) {
                     *keep &= matches == Some(true);
                 }
             }
@@ -384,6 +424,18 @@ impl Arrays {
 }
 
 impl Column {
+    /// The items for which a condition on this column is true. `None` means that the condition fails or has another type:
+    /// the filter reports it.
+    fn matches(&self, condition: &Arc<dyn PhysicalExpr>, items: ArrayRef) -> Option<BooleanArray> {
+        let schema = Arc::new(Schema::new(vec![Arc::clone(&self.field)]));
+        let evaluate = || -> datafusion::error::Result<ArrayRef> {
+            let condition = reassign_expr_columns(Arc::clone(condition), &schema)?;
+            let batch = RecordBatch::try_new(Arc::clone(&schema), vec![items])?;
+            condition.evaluate(&batch)?.into_array(batch.num_rows())
+        };
+        evaluate().ok()?.as_boolean_opt().cloned()
+    }
+
     /// The coordinates of a range of indices.
     fn coordinates(&self, range: Range<u64>) -> Result<ArrayRef> {
         match &self.items {
@@ -467,7 +519,7 @@ pub(crate) struct Batches {
     columns: Vec<ArrayColumn>,
     /// For each column, if it contains coordinates, those of the last batch.
     last: Vec<Option<Repeated>>,
-    selected: Vec<Vec<Range<u64>>>,
+    selected: Selection,
     chunks: Range<u64>,
     /// Counts the chunks that a filter selects, and the others.
     counts: Option<PruningMetrics>,
@@ -483,7 +535,7 @@ impl Batches {
         arrays: Arc<Arrays>,
         schema: SchemaRef,
         columns: Vec<ArrayColumn>,
-        selected: Vec<Vec<Range<u64>>>,
+        selected: Selection,
         chunks: Range<u64>,
         counts: Option<PruningMetrics>,
         most: u64,
@@ -501,7 +553,8 @@ impl Iterator for Batches {
         let mut skipped = 0;
         while self.regions.is_empty() {
             let chunk = self.chunks.next()?;
-            if !arrays.is_selected(chunk, &self.selected) {
+            let Selection { axes, of_items } = &self.selected;
+            if !arrays.is_selected(chunk, axes) || arrays.is_excluded(chunk, of_items) {
                 self.counts.iter().for_each(|counts| counts.add_pruned(1));
                 skipped += 1;
                 match skipped == MAX_SKIPPED {
@@ -510,7 +563,7 @@ impl Iterator for Batches {
                 }
             }
             self.counts.iter().for_each(|counts| counts.add_matched(1));
-            for region in arrays.regions(chunk, &self.selected) {
+            for region in arrays.regions(chunk, axes) {
                 arrays.divide(region, self.most, &mut self.regions);
             }
             self.regions.reverse();

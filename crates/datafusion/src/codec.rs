@@ -65,21 +65,23 @@ struct Scan {
     /// file has none.
     #[prost(string, repeated, tag = "5")]
     e_tags: Vec<String>,
+    #[prost(string, optional, tag = "6")]
+    key: Option<String>,
 }
 
 const KINDS: [Kind; 3] = [Kind::Any, Kind::Table, Kind::Arrays];
 
-fn parts(reading: &Reading) -> (u32, Vec<String>) {
-    let Reading { kind, dims } = reading.clone();
+fn parts(reading: &Reading) -> (u32, Vec<String>, Option<String>) {
+    let Reading { kind, dims, key } = reading.clone();
     let kind = KINDS.iter().position(|each| *each == kind).unwrap_or_default();
-    (kind as u32, dims.unwrap_or_default())
+    (kind as u32, dims.unwrap_or_default(), key)
 }
 
-fn reading(kind: u32, dims: Vec<String>) -> Result<Reading> {
+fn reading(kind: u32, dims: Vec<String>, key: Option<String>) -> Result<Reading> {
     let Some(kind) = KINDS.get(kind as usize) else {
         return internal_err!("decode a plan: there is no kind {kind} of files");
     };
-    Ok(Reading { kind: *kind, dims: Some(dims).filter(|dims| !dims.is_empty()) })
+    Ok(Reading { kind: *kind, dims: Some(dims).filter(|dims| !dims.is_empty()), key })
 }
 
 impl PhysicalExtensionCodec for Blosc2Codec {
@@ -90,7 +92,7 @@ impl PhysicalExtensionCodec for Blosc2Codec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Scan { scan, predicate, kind, dims, e_tags } = Scan::decode(bytes)
+        let Scan { scan, predicate, kind, dims, e_tags, key } = Scan::decode(bytes)
             .map_err(|error| internal_datafusion_err!("decode the scan of a table: {error}"))?;
         let Some(scan) = scan else {
             return internal_err!("decode the scan of a table: the bytes have no scan");
@@ -102,7 +104,7 @@ impl PhysicalExtensionCodec for Blosc2Codec {
             let schema = schema.table_schema();
             parse_physical_expr_with_converter(&predicate, schema, &context, converter)
         });
-        let reading = reading(kind, dims)?;
+        let reading = reading(kind, dims, key)?;
         let source = Blosc2Source::new(schema.clone())
             .with_predicate(predicate.transpose()?)
             .with_pool(pool)
@@ -145,8 +147,8 @@ impl PhysicalExtensionCodec for Blosc2Codec {
             let predicate = snapshot_physical_expr(Arc::clone(predicate))?;
             serialize_physical_expr_with_converter(&predicate, self, converter)
         });
-        let (kind, dims) = parts(source.reading());
-        Scan { scan, predicate: predicate.transpose()?, kind, dims, e_tags }
+        let (kind, dims, key) = parts(source.reading());
+        Scan { scan, predicate: predicate.transpose()?, kind, dims, e_tags, key }
             .encode(bytes)
             .map_err(|error| internal_datafusion_err!("encode the scan of a table: {error}"))
     }
@@ -190,6 +192,8 @@ struct Table {
     /// The columns whose items are parts of the paths, the last columns of the schema.
     #[prost(string, repeated, tag = "5")]
     partition_columns: Vec<String>,
+    #[prost(string, optional, tag = "6")]
+    key: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -210,7 +214,7 @@ impl Table {
                 options.format
             );
         };
-        let (kind, dims) = parts(format.reading());
+        let (kind, dims, key) = parts(format.reading());
         let locations = table.table_paths().iter().map(|location| Location {
             url: location.get_url().to_string(),
             pattern: location.get_glob().as_ref().map(|pattern| pattern.to_string()),
@@ -222,6 +226,7 @@ impl Table {
             kind,
             dims,
             partition_columns: columns.collect(),
+            key,
         })
     }
 
@@ -234,7 +239,7 @@ impl Table {
             }
         });
         let locations = locations.collect::<Result<Vec<_>>>()?;
-        let format = Blosc2Format::with_reading(reading(self.kind, self.dims)?);
+        let format = Blosc2Format::with_reading(reading(self.kind, self.dims, self.key)?);
         let options = ListingOptions::new(Arc::new(format)).with_file_extension(self.extension);
         listing(locations, options, &self.partition_columns, schema)
     }

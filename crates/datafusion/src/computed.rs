@@ -25,8 +25,8 @@ pub(crate) struct Computed {
     input: SchemaRef,
 }
 
-/// Distinct items of a dictionary, and what is computed from them and from null.
-pub(crate) type Distinct = Option<(ArrayRef, ArrayRef)>;
+/// Distinct items of a dictionary, and what is computed from them and from null: `None` if that fails.
+pub(crate) type Distinct = Option<(ArrayRef, Option<ArrayRef>)>;
 
 /// A projection of stored and computed columns.
 pub(crate) struct Computing {
@@ -154,13 +154,11 @@ impl Computed {
             let null = values.len();
             let keys: Int32Array = (0..null as i32).map(Some).chain([None]).collect();
             let all = DictionaryArray::<Int32Type>::try_new(keys, Arc::clone(values))?;
-            match self.evaluate(Some((field, Arc::new(all))), null + 1) {
-                Ok(computed) => *distinct = Some((Arc::clone(values), computed)),
-                // For a string that is in no row, perhaps.
-                Err(_) => return self.evaluate(column, rows),
-            }
+            // It can fail for a string that is in no row.
+            let computed = self.evaluate(Some((field, Arc::new(all))), null + 1).ok();
+            *distinct = Some((Arc::clone(values), computed));
         }
-        let Some((_, computed)) = distinct else { return self.evaluate(column, rows) };
+        let Some((_, Some(computed))) = distinct else { return self.evaluate(column, rows) };
         let (keys, null) = (dictionary.keys(), values.len());
         Ok(match keys.null_count() == 0 || computed.is_null(null) {
             true => take(computed, keys, None)?,
@@ -272,7 +270,8 @@ mod tests {
             let text = |key: Option<i32>| key.map(|key| ["x", "7"][key as usize]);
             let expected: StringViewArray = keys.iter().map(|key| text(*key)).collect();
             assert_eq!(found.as_string_view(), &expected);
-            assert_eq!(distinct.as_ref().unwrap().1.len(), 3, "two strings and null");
+            let of_strings = distinct.as_ref().unwrap().1.as_ref().unwrap();
+            assert_eq!(of_strings.len(), 3, "two strings and null");
         }
         // Few rows.
         let mut distinct = None;
@@ -291,6 +290,11 @@ mod tests {
         let found: Vec<_> =
             found.as_primitive::<datafusion::arrow::datatypes::Int64Type>().iter().collect();
         assert_eq!(found, [Some(8), None, Some(8)]);
+        // The failure is kept for the next batch: a result for the strings would be used.
+        assert!(matches!(&distinct, Some((of, None)) if Arc::ptr_eq(of, &values)));
+        let none_is_computed = rows(vec![None, Some(1), Some(1)]);
+        of(&number, &none_is_computed, &mut distinct).unwrap();
+        assert!(matches!(distinct, Some((_, None))));
     }
 
     #[test]

@@ -27,8 +27,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::Blosc2Source;
-use crate::content::{Content, EXTENSION, Kind, Reading};
-use crate::object::{in_table, open, unblock};
+use crate::content::{self, Content, EXTENSION, Kind, Member, Reading};
+use crate::object::{in_table, open, open_with, unblock};
 use crate::prune;
 use crate::sink::CTableSink;
 
@@ -80,13 +80,27 @@ pub struct Blosc2Format {
 impl Blosc2Format {
     /// Creates the format of files that contain tables.
     pub fn tables() -> Self {
-        Self::with_reading(Reading { kind: Kind::Table, dims: None })
+        Self::with_reading(Reading { kind: Kind::Table, ..Reading::default() })
     }
 
     /// Creates the format of files that contain arrays. `dims` are the names of the axes. `None` means those in the
     /// metadata of the arrays; without metadata, the names are `axis_0`, `axis_1` and so on.
     pub fn arrays(dims: Option<Vec<String>>) -> Self {
-        Self::with_reading(Reading { kind: Kind::Arrays, dims })
+        Self::with_reading(Reading { kind: Kind::Arrays, dims, key: None })
+    }
+
+    /// Reads one member of each store: the table, the array or the group of arrays with this key, such as `/group/table`.
+    pub fn with_key(mut self, key: impl Into<String>) -> Self {
+        self.reading.key = Some(key.into());
+        self
+    }
+
+    /// Returns the members of the store in a file. A file with a table or an array has none.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, or contains nothing that this crate knows.
+    pub async fn members(store: &Arc<dyn ObjectStore>, file: &ObjectMeta) -> Result<Vec<Member>> {
+        open_with(Arc::clone(store), file.clone(), |object| Ok(content::members(object))).await
     }
 
     pub(crate) fn with_reading(reading: Reading) -> Self {
@@ -238,8 +252,8 @@ fn with_values(field: &FieldRef) -> FieldRef {
 
 /// Creates [`Blosc2Format`] for SQL. [`register`](crate::register) registers it in a session.
 ///
-/// Arrays have one option, `dims`: the names of the axes, separated by commas. `CREATE EXTERNAL TABLE ... OPTIONS` with
-/// another option fails.
+/// The option `key` is the key of a table, of an array or of a group of arrays in a store. Arrays have the option `dims`, too:
+/// the names of the axes, separated by commas. `CREATE EXTERNAL TABLE ... OPTIONS` with another option fails.
 #[derive(Debug, Clone)]
 pub struct Blosc2FormatFactory {
     name: &'static str,
@@ -275,23 +289,24 @@ impl FileFormatFactory for Blosc2FormatFactory {
         _state: &dyn Session,
         options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
-        let mut dims = None;
+        let (mut dims, mut key) = (None, None);
         for (option, value) in options {
             match option.strip_prefix("format.").unwrap_or(option) {
                 "dims" if self.kind != Kind::Table => {
                     let names = value.split(',').map(|name| name.trim().to_owned());
                     dims = Some(names.collect::<Vec<_>>());
                 }
+                "key" => key = Some(value.clone()),
                 option => {
                     let name = self.name.to_uppercase();
                     return plan_err!("create a table: `{option}` is no option of {name}");
                 }
             }
         }
-        Ok(Arc::new(Blosc2Format::with_reading(Reading { kind: self.kind, dims })))
+        Ok(Arc::new(Blosc2Format::with_reading(Reading { kind: self.kind, dims, key })))
     }
 
     fn default(&self) -> Arc<dyn FileFormat> {
-        Arc::new(Blosc2Format::with_reading(Reading { kind: self.kind, dims: None }))
+        Arc::new(Blosc2Format::with_reading(Reading { kind: self.kind, ..Reading::default() }))
     }
 }

@@ -28,6 +28,7 @@ use datafusion::execution::context::SessionContext;
 #[cfg(feature = "proto")]
 #[cfg_attr(docsrs, doc(cfg(feature = "proto")))]
 pub use codec::{Blosc2Codec, Blosc2LogicalCodec};
+pub use content::Member;
 pub use format::{Blosc2Format, Blosc2FormatFactory};
 use keys::GroupKeys;
 pub use source::Blosc2Source;

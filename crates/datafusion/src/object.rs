@@ -224,12 +224,20 @@ pub(crate) async fn open(
     meta: ObjectMeta,
     reading: Reading,
 ) -> Result<Content> {
+    open_with(store, meta, move |object| Content::new(object, &reading)).await
+}
+
+/// Opens an object, and returns what a function makes of it.
+pub(crate) async fn open_with<T: Send + 'static>(
+    store: Arc<dyn ObjectStore>,
+    meta: ObjectMeta,
+    work: impl FnOnce(blosc2_store::Object) -> blosc2::Result<T> + Send + 'static,
+) -> Result<T> {
     let path = meta.location.clone();
     let runtime = Handle::current();
     let (e_tag, tail, file) = Default::default();
     let object = Object { store, meta, e_tag, tail, file, runtime };
-    let content =
-        unblock(move || Content::new(blosc2_store::Object::open_source(object)?, &reading));
+    let content = unblock(move || work(blosc2_store::Object::open_source(object)?));
     content.await?.map_err(|error| in_table(&path, error))
 }
 

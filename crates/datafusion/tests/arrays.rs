@@ -355,3 +355,34 @@ async fn expressions_of_rows_after_a_limit_do_not_fail() {
     let all = context.sql("SELECT 6 / value FROM a").await.unwrap().collect().await;
     assert!(all.unwrap_err().to_string().contains("ivide by zero"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn special_chunks_that_cannot_match_are_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let builder = NDArray::builder().chunk_shape([100]).block_shape([10]);
+    let numbers: Vec<f64> = (0..100).map(f64::from).collect();
+    for (name, array) in [
+        ("zeros", builder.clone().full(0.0, [100])),
+        ("nan", builder.clone().full(f64::NAN, [100])),
+        ("one", builder.clone().full(7.5, [100])),
+        ("numbers", builder.from_slice(&numbers, [100])),
+    ] {
+        let array = array.unwrap();
+        let special = array.schunk().chunk_info(0).unwrap().special;
+        assert_eq!(special.is_some(), name != "numbers", "{name}");
+        array.save(folder.path().join(name).with_extension("b2nd")).unwrap();
+    }
+    let context = context(1);
+    add(&context, "a", &folder.path().join(""), "").await;
+    for (condition, rows, chunks) in [
+        ("value > 5", 294, 3), // NaN is above all numbers
+        ("value < 5", 105, 2),
+        ("isnan(value)", 100, 2),
+        ("value = 7.5 AND axis_0 < 50", 50, 2),
+        ("value < 0", 0, 1),
+        ("value > axis_0", 108, 4),
+    ] {
+        let sql = format!("SELECT * FROM a WHERE {condition}");
+        assert_eq!(run(&context, &sql).await, (rows, chunks, 4 - chunks), "{condition}");
+    }
+}

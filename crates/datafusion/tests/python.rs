@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{add, context, query, run, run_python};
+use common::{add, context, number, query, run, run_python};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
@@ -105,6 +105,60 @@ async fn data_sets_of_xarray_are_tables() {
         found.iter().zip(expected).all(|(one, other)| is_same(one, other)),
         "{found:?}, {expected:?}"
     );
+}
+
+/// Writes a store of a table and of arrays.
+const STORE: &str = r#"
+import dataclasses
+import blosc2 as b2
+import blosc2.schema as S
+import numpy as np
+
+@dataclasses.dataclass
+class Row:
+    n: int = b2.field(S.int64(), default=0)
+
+table = b2.CTable(Row)
+table.extend({"n": np.arange(10)})
+store = b2.TreeStore("store.b2z", mode="w")
+store["/runs/speed"] = np.arange(6.0).reshape(2, 3)
+store["/runs/one"] = np.arange(4)
+store["/group/table"] = table
+store.close()
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_of_stores_are_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    run_python(STORE, folder.path(), &[]);
+    let path = folder.path().join("store.b2z");
+    let context = context(2);
+    let create = async |name: &str, kind: &str, key: &str| {
+        let location = path.display();
+        let options = match key {
+            "" => String::new(),
+            key => format!("OPTIONS ('key' '{key}')"),
+        };
+        let sql = format!(
+            "CREATE EXTERNAL TABLE {name} STORED AS {kind} LOCATION '{location}' {options}"
+        );
+        context.sql(&sql).await.map(drop).map_err(|error| error.to_string())
+    };
+    create("t", "CTABLE", "/group/table").await.unwrap();
+    assert_eq!(number(&context, "SELECT sum(n) FROM t WHERE n > 2").await, 42);
+    create("speed", "B2ND", "/runs/speed").await.unwrap();
+    assert_eq!(number(&context, "SELECT CAST(sum(value) AS BIGINT) FROM speed").await, 15);
+    create("runs", "B2ND", "/runs").await.unwrap();
+    assert_eq!(number(&context, "SELECT CAST(sum(speed) AS BIGINT) FROM runs").await, 15);
+    for (kind, key, expected) in [
+        ("CTABLE", "", "the keys `/group/table`, `/runs/one`, `/runs/speed`, expected a table"),
+        ("CTABLE", "/group/none", "the store has no `/group/none`: it has `/group/table`"),
+        ("CTABLE", "/runs/one", "expected a table"),
+        ("B2ND", "/group/table", "expected an array"),
+    ] {
+        let error = create("x", kind, key).await.unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 /// The items of a column as texts, booleans and numbers.

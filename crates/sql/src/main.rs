@@ -43,7 +43,8 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
     arg_required_else_help = true,
     override_usage = "blosc2-sql [OPTIONS] [[NAME=]FILE]... QUERY",
     after_help = "FILE is a table or a store of arrays (.b2z), an array (.b2nd), a CSV, TSV, JSON, Parquet or Arrow file, a \
-        directory, a pattern such as 'data/*.b2z', or a URL. Its table has the name of the file.\n\
+        directory, a pattern such as 'data/*.b2z', or a URL. Its table has the name of the file. A table in a store has \
+        the name of its key: SELECT * FROM \"group/table\".\n\
         Times are written as 2024-01-31T12:00:00. In CSV, lists are JSON. In JSON, NaN and infinities are null.\n\n\
         Exit status: 0 on success, 1 on failure (such as a wrong query or damaged data), 2 for wrong usage, 130 after \
         Ctrl-C.\n\nExamples:\n  blosc2-sql trips.b2z 'SELECT city, sum(km) FROM trips GROUP BY city'\n  \
@@ -82,7 +83,7 @@ struct Args {
     dims: Option<Vec<String>>,
     /// Run the queries on the cluster with this scheduler, as `blosc2-cluster` starts it. The executors open the files
     #[cfg(feature = "cluster")]
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "memory")]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "memory", value_parser = scheduler)]
     cluster: Option<String>,
     /// Number of threads, or of parts of a scan with --cluster; the default is the number of processors
     #[arg(long, value_name = "N")]
@@ -107,6 +108,16 @@ fn size(text: &str) -> Result<usize, String> {
     parsed
         .filter(|bytes| *bytes > 0)
         .ok_or_else(|| "expected a number of bytes, which can end with KiB, MiB or GiB".to_owned())
+}
+
+/// Parses the address of a scheduler.
+#[cfg(feature = "cluster")]
+fn scheduler(text: &str) -> Result<String, String> {
+    let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty() && !host.contains('/'));
+    match port.is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
+        true => Ok(text.to_owned()),
+        false => Err("expected HOST:PORT, such as 127.0.0.1:50050".to_owned()),
+    }
 }
 
 /// Wrong arguments.
@@ -155,8 +166,8 @@ fn run(mut args: Args) -> Result<()> {
     #[cfg(not(feature = "cluster"))]
     let cluster = None;
     let session = session::Session::new(args.threads, args.memory, cluster)?;
-    session.add(&sources, args.dims.as_deref())?;
-    let Some(text) = text else { return sources::print(&sources) };
+    let tables = session.add(&sources, args.dims.as_deref())?;
+    let Some(text) = text else { return sources::print(&tables) };
     query::run(&session, &text, &output, args.explain)
 }
 

@@ -58,14 +58,20 @@ impl Session {
         Ok(Self { context, runtime: Runtime::new(runtime), is_of_cluster: cluster.is_some() })
     }
 
-    /// Adds the tables.
-    pub(crate) fn add(&self, sources: &[Source], dims: Option<&[String]>) -> Result<()> {
+    /// Adds the tables, and returns their names and locations.
+    pub(crate) fn add(
+        &self,
+        sources: &[Source],
+        dims: Option<&[String]>,
+    ) -> Result<Vec<(String, String)>> {
+        let mut tables = Vec::new();
         for source in sources {
             let add = source.add(&self.context, self.is_of_cluster, dims);
             let added = self.runtime.wait(add);
-            added.with_context(|| format!("cannot open ({})", source.location()))?;
+            let names = added.with_context(|| format!("cannot open ({})", source.location()))?;
+            tables.extend(names.into_iter().map(|name| (name, source.location())));
         }
-        Ok(())
+        Ok(tables)
     }
 }
 
@@ -75,6 +81,25 @@ fn connect(
     config: SessionConfig,
     environment: Arc<RuntimeEnv>,
 ) -> Result<SessionContext> {
+    use std::net::{TcpStream, ToSocketAddrs};
+    use std::time::Duration;
+
+    // The error of Ballista is not for people.
+    const LIMIT: Duration = Duration::from_secs(10);
+    let reach = || -> std::io::Result<()> {
+        let mut result = Err(std::io::ErrorKind::NotFound.into());
+        for address in scheduler.to_socket_addrs()? {
+            result = TcpStream::connect_timeout(&address, LIMIT).map(drop);
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    };
+    reach().map_err(|error| {
+        let hint = "`blosc2-cluster scheduler` starts one";
+        anyhow::anyhow!("cannot connect to the scheduler {scheduler}: {error}; {hint}")
+    })?;
     let url = format!("http://{scheduler}");
     blosc2_datafusion::ballista::connect(&url, config, environment).map_err(failed)
 }

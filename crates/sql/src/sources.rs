@@ -11,6 +11,7 @@ use blosc2_store::without_secrets;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
+use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
@@ -72,13 +73,37 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// Prints the names of the tables.
-pub(crate) fn print(sources: &[Source]) -> Result<()> {
-    let width = sources.iter().map(|source| source.name.chars().count()).max().unwrap_or(0);
+/// Prints the names of tables with their locations.
+pub(crate) fn print(tables: &[(String, String)]) -> Result<()> {
+    let shown: Vec<_> = tables.iter().map(|(name, location)| (shown(name), location)).collect();
+    let width = shown.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let mut out = io::stdout().lock();
-    for source in sources {
-        writeln!(out, "{:width$}  {}", source.name, source.location())?;
+    for (name, location) in shown {
+        writeln!(out, "{name:width$}  {location}")?;
     }
+    Ok(())
+}
+
+/// The name of a table in SQL.
+fn shown(name: &str) -> String {
+    match is_name(name) && !name.contains(char::is_uppercase) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+/// Adds a table to a session.
+fn register(context: &SessionContext, name: &str, table: Arc<dyn TableProvider>) -> Result<()> {
+    let reference = TableReference::bare(name);
+    if context.table_exist(reference.clone()).map_err(failed)? {
+        let name = shown(name);
+        return Err(UsageError(format!(
+            "two tables are named {name}: open one of the stores with \
+             CREATE EXTERNAL TABLE t STORED AS CTABLE LOCATION 'FILE' OPTIONS ('key' 'KEY')"
+        ))
+        .into());
+    }
+    context.register_table(reference, table).map_err(failed)?;
     Ok(())
 }
 
@@ -204,13 +229,14 @@ impl Source {
         without_secrets(&self.text)
     }
 
-    /// Adds the table to a session. `dims` are the names of the axes of arrays.
+    /// Adds the table to a session, or the tables of a store, and returns the names. `dims` are the names of the axes of
+    /// arrays.
     pub(crate) async fn add(
         &self,
         context: &SessionContext,
         is_of_cluster: bool,
         dims: Option<&[String]>,
-    ) -> Result<()> {
+    ) -> Result<Vec<String>> {
         let state = context.state();
         let store = context.runtime_env().object_store(&self.url).map_err(failed)?;
         let files = self.files(context, &store).await?;
@@ -236,6 +262,23 @@ impl Source {
         let format = format.map_or("", |(_, format)| *format);
         let is_json_array =
             format == "json" && compression.is_empty() && is_array(&store, &files).await;
+        let members = match &files[..] {
+            [file] if format == "b2z" => {
+                Blosc2Format::members(&store, file).await.map_err(failed)?
+            }
+            _ => Vec::new(),
+        };
+        let mut names = Vec::new();
+        for table in members.iter().filter(|member| member.is_table) {
+            let format = Arc::new(Blosc2Format::tables().with_key(&table.key));
+            let found = self.table(context, format, ending, is_of_cluster).await?;
+            let name = table.key.trim_matches('/');
+            register(context, name, found)?;
+            names.push(name.to_owned());
+        }
+        if !names.is_empty() && !members.iter().any(|member| member.is_array) {
+            return Ok(names);
+        }
         let mut options = HashMap::new();
         let mut set =
             |name: &str, value: &str| options.insert(format!("format.{name}"), value.to_owned());
@@ -251,6 +294,28 @@ impl Source {
         let factory = state.get_file_format_factory(format);
         let factory = factory.ok_or_else(|| anyhow!("the format `{format}` is unknown"))?;
         let format = factory.create(&state, &options).map_err(failed)?;
+        let mut table = self.table(context, format, ending, is_of_cluster).await?;
+        if is_json_array {
+            // DataFusion fails when it divides such a file among threads.
+            let config = state.config().clone().with_repartition_file_scans(false);
+            let context = SessionContext::new_with_config_rt(config, context.runtime_env());
+            let frame = context.read_table(table).map_err(failed)?;
+            table = frame.cache().await.map_err(failed)?.into_view();
+        }
+        register(context, &self.name, table)?;
+        names.push(self.name.clone());
+        Ok(names)
+    }
+
+    /// The files with this ending as a table.
+    async fn table(
+        &self,
+        context: &SessionContext,
+        format: Arc<dyn FileFormat>,
+        ending: &str,
+        is_of_cluster: bool,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let state = context.state();
         let options = ListingOptions::new(format).with_file_extension(format!(".{ending}"));
         let mut config = ListingTableConfig::new(self.url.clone()).with_listing_options(options);
         if self.url.is_collection() {
@@ -269,21 +334,11 @@ impl Source {
         let config = config.infer_schema(&state).await.map_err(failed)?;
         let table = ListingTable::try_new(config).map_err(failed)?;
         let is_of_blosc2 = table.options().format.is::<Blosc2Format>();
-        let mut table: Arc<dyn TableProvider> = match is_of_blosc2 {
+        Ok(match is_of_blosc2 {
             // A cluster needs this type.
             true => Arc::new(Blosc2Table::from(table)),
             false => Arc::new(table),
-        };
-        if is_json_array {
-            // DataFusion fails when it divides such a file among threads.
-            let config = state.config().clone().with_repartition_file_scans(false);
-            let context = SessionContext::new_with_config_rt(config, context.runtime_env());
-            let frame = context.read_table(table).map_err(failed)?;
-            table = frame.cache().await.map_err(failed)?.into_view();
-        }
-        let name = TableReference::bare(self.name.as_str());
-        context.register_table(name, table).map_err(failed)?;
-        Ok(())
+        })
     }
 
     async fn files(

@@ -192,6 +192,23 @@ impl Cluster {
         connect(&format!("http://{}", self.address()), config, Arc::default()).unwrap()
     }
 
+    /// Waits until at least this number of tasks of the only query has ended.
+    pub(crate) fn wait_for_tasks(&self, count: usize) {
+        let get = |path: &str| request(self.port, "GET", path, "").unwrap();
+        let start = Instant::now();
+        loop {
+            let jobs = get("/api/jobs");
+            let (_, job) = jobs.split_once("\"job_id\":\"").expect("there is a query");
+            let (job, _) = job.split_once('"').unwrap();
+            let stages = get(&format!("/api/job/{job}/stages"));
+            match stages.matches("\"status\":\"Successful\"").count() {
+                found if found >= count => return,
+                _ => assert!(start.elapsed() < PATIENCE, "{stages}"),
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// What the processes have written to their logs.
     pub(crate) fn logs(&self) -> String {
         let is_log = |path: &Path| path.extension().is_some_and(|extension| extension == "log");

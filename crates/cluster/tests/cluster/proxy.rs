@@ -14,8 +14,8 @@ pub(crate) type Request = (String, Range<u64>);
 #[derive(Debug, Default)]
 struct State {
     log: Vec<Request>,
-    /// The number of further requests for bytes that pass. `None` is no limit.
-    passing: Option<usize>,
+    /// Of the requests for bytes of paths with this text, the number that still pass. `None` is no limit.
+    passing: Option<(&'static str, usize)>,
     /// The number of requests that wait.
     waiting: usize,
 }
@@ -58,8 +58,9 @@ impl Proxy {
         std::mem::take(&mut self.shared.state.lock().unwrap().log)
     }
 
-    /// Lets this number of requests for bytes pass, and makes the others wait. `None` lets all pass.
-    pub(crate) fn pass(&self, requests: Option<usize>) {
+    /// Of the requests for bytes of paths with this text, lets this number pass, and makes the others wait. `None` lets all
+    /// pass.
+    pub(crate) fn pass(&self, requests: Option<(&'static str, usize)>) {
         self.shared.state.lock().unwrap().passing = requests;
         self.shared.changed.notify_all();
     }
@@ -67,7 +68,7 @@ impl Proxy {
     /// Returns when a request waits.
     pub(crate) fn wait(&self) {
         let state = self.shared.state.lock().unwrap();
-        let is_passing = |state: &mut State| state.waiting == 0 || state.passing != Some(0);
+        let is_passing = |state: &mut State| state.waiting == 0;
         let (_state, timeout) =
             self.shared.changed.wait_timeout_while(state, PATIENCE, is_passing).unwrap();
         assert!(!timeout.timed_out(), "no request waits");
@@ -92,13 +93,22 @@ fn serve(client: TcpStream, server: u16, shared: &Shared) -> io::Result<()> {
         }
         if let Some(request) = range(&head) {
             let mut state = shared.state.lock().unwrap();
+            let path = request.0.clone();
             state.log.push(request);
-            state.waiting += 1;
-            shared.changed.notify_all();
-            let mut state =
-                shared.changed.wait_while(state, |state| state.passing == Some(0)).unwrap();
-            state.waiting -= 1;
-            state.passing = state.passing.map(|passing| passing - 1);
+            let is_stopped = |state: &mut State| {
+                state.passing.is_some_and(|(text, passing)| passing == 0 && path.contains(text))
+            };
+            if is_stopped(&mut state) {
+                state.waiting += 1;
+                shared.changed.notify_all();
+                state = shared.changed.wait_while(state, is_stopped).unwrap();
+                state.waiting -= 1;
+            }
+            if let Some((_, passing)) =
+                state.passing.as_mut().filter(|(text, _)| path.contains(text))
+            {
+                *passing -= 1;
+            }
         }
         upstream.write_all(head.as_bytes())?;
     }

@@ -183,14 +183,14 @@ async fn executors_read_their_own_chunks() {
     assert!(of_both * 20 < of_one.min(of_other), "{of_one} and {of_other} bytes, {of_both} twice");
 }
 
-/// Starts a query, and returns when an executor has sent this number of requests for bytes and waits.
+/// Starts a query, and returns when an executor has sent this number of requests for bytes of the table `t` and waits.
 async fn stopped(
     client: &SessionContext,
     sql: &'static str,
     proxy: &Proxy,
     requests: usize,
 ) -> JoinHandle<Result<String, String>> {
-    proxy.pass(Some(requests));
+    proxy.pass(Some(("/t.b2z", requests)));
     let client = client.clone();
     let query = tokio::spawn(async move { text(&client, sql).await });
     let proxy = proxy.clone();
@@ -215,6 +215,53 @@ async fn a_query_survives_an_executor_that_is_killed() {
     let found = tokio::time::timeout(PATIENCE, query).await.expect("the query ends").unwrap();
     assert_eq!(found, expected);
     assert_eq!(text(&client, sql).await, expected);
+}
+
+/// The lines of a table of text in a fixed order.
+fn sorted(table: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = table.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_of_a_lost_executor_are_computed_again() {
+    let s3 = S3::start();
+    put_files(&s3).await;
+    let groups = "SELECT word, count(*), sum(id) FROM t GROUP BY word";
+    let scan = "SELECT id, text FROM t WHERE count = 77";
+    let union = "SELECT word, count(*) AS n FROM parts GROUP BY word \
+                 UNION ALL SELECT text, id FROM t WHERE count = 77";
+    let last = "SELECT word, sum(n) FROM (SELECT word, count(*) AS n FROM parts GROUP BY word \
+                UNION ALL SELECT text, id FROM t WHERE count = 77) GROUP BY word";
+    // Executor 0 waits in its first task that reads `t`. Executor 1 ends the other tasks. One of both is killed, with the
+    // results of its tasks.
+    for (sql, ended, killed) in [
+        (groups, 3, 1), // results of a stage that is not complete
+        (scan, 3, 1),   // rows of the result of the query
+        (union, 10, 0), // results of a complete stage, for the last stage, of which tasks have ended on the other executor
+        (last, 10, 0),  // the same for another stage
+        (last, 10, 1),
+    ] {
+        println!("{sql}, executor {killed}");
+        let proxies = [s3.proxy(), s3.proxy()];
+        let mut cluster = Cluster::start(&s3, &proxies.each_ref());
+        let client = cluster.client(&s3);
+        add_tables(&client).await;
+        let expected = text(&local_with_tables(&s3).await, sql).await.unwrap();
+        let expected = sorted(&expected);
+        let query = stopped(&client, sql, &proxies[0], 2).await;
+        cluster.wait_for_tasks(ended);
+        cluster.executors[killed].kill();
+        proxies[0].pass(None);
+        let found = tokio::time::timeout(PATIENCE, query).await.expect("the query ends").unwrap();
+        match found {
+            Ok(found) => assert_eq!(sorted(&found), expected),
+            Err(error) if sql == last => assert!(error.contains("run the query again"), "{error}"),
+            Err(error) => panic!("{error}"),
+        }
+        assert_eq!(sorted(&text(&client, sql).await.unwrap()), expected);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -112,6 +112,20 @@ impl Folder {
         store.insert("/value", array.schunk()).unwrap();
         store.finish().unwrap();
     }
+
+    /// Creates the store `store.b2z` with the table `/group/table` (the column `n` with 0 to 3) and the array `/value` (2 × 3
+    /// items).
+    pub(crate) fn store(&self) {
+        let array = NDArray::from_slice(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [2, 3]).unwrap();
+        let mut store = TreeStore::create(self.path("store.b2z")).unwrap();
+        store.insert("/value", array.schunk()).unwrap();
+        let schema = Schema::new().column("n", ItemKind::Int64);
+        let mut table = store.create_table("/group/table", &schema).unwrap();
+        table.append([("n", Data::items(&[0i64, 1, 2, 3]))]).unwrap();
+        table.finish().unwrap();
+        drop(table);
+        store.finish().unwrap();
+    }
 }
 
 /// The stdout of a command that has to succeed without messages.

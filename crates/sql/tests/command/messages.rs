@@ -53,6 +53,12 @@ fn errors_name_the_file_and_the_candidates() {
         ),
         (2, &["*.b2z", all], "`*.b2z` has no name for a table: set one with NAME=*.b2z"),
         (2, &["trips.b2z"], "expected a query after the files"),
+        (2, &["--cluster", "127.0.0.1", "SELECT 1"], "expected HOST:PORT, such as"),
+        (
+            1,
+            &["--cluster", "127.0.0.1:1", "SELECT 1"],
+            "cannot connect to the scheduler 127.0.0.1:1: Connection refused",
+        ),
         (2, &["SELECT 1", "missing.csv"], "found the file missing.csv"),
         (2, &["trips.b2z", " "], "the query is empty"),
         (2, &["trips.b2z", "--file", "order.sql"], "the query is empty"),

@@ -31,6 +31,23 @@ fn each_file_is_a_table() {
 }
 
 #[test]
+fn tables_in_a_store_have_the_names_of_their_keys() {
+    let folder = Folder::new();
+    folder.store();
+    let sql = r#"SELECT sum(n) AS s FROM "group/table""#;
+    assert_eq!(folder.json(&["store.b2z", sql]), json!([{"s": 6}]));
+    let sql = r#"SELECT sum(value) AS s FROM store JOIN "group/table" ON n = axis_0"#;
+    assert_eq!(folder.json(&["store.b2z", sql]), json!([{"s": 15.0}]));
+    let names = folder.text(&["store.b2z", "--tables"]);
+    assert_eq!(names, "\"group/table\"  store.b2z\nstore          store.b2z\n");
+    let sql = "CREATE EXTERNAL TABLE t STORED AS CTABLE LOCATION 'store.b2z' OPTIONS ('key' '/group/table'); SELECT max(n) AS m FROM t";
+    assert_eq!(folder.json(&[sql]), json!([{"m": 3}]));
+    fs::copy(folder.path("store.b2z"), folder.path("other.b2z")).unwrap();
+    let error = folder.bad(2, &["store.b2z", "other.b2z", "SELECT 1"]);
+    assert!(error.contains("two tables are named \"group/table\""), "{error}");
+}
+
+#[test]
 fn directories_and_patterns_are_one_table() {
     let folder = Folder::new();
     for part in ["parts", "parts/day=1", "parts/day=2"] {
