@@ -15,7 +15,7 @@ use blosc2_store::{CTable, EmbedStore, Member, Members, Object, TreeStore};
 use indicatif::ProgressBar;
 
 use crate::file::Source;
-use crate::foreign::INDEX;
+use crate::foreign::{INDEX, is_store};
 use crate::limits::{self, LimitOptions};
 use crate::progress::{self, Watched};
 
@@ -24,6 +24,7 @@ const SECTION: &str = "Stores";
 
 static ZIP: Rule = Rule::new("store.zip", Severity::Error, "list of members", SECTION);
 static NO_INDEX: Rule = Rule::new("store.no_index", Severity::Error, "required file", SECTION);
+static PLAIN: Rule = Rule::new("store.plain", Severity::Note, "index", SECTION);
 static MEMBER: Rule = Rule::new("store.member", Severity::Error, "member", SECTION);
 static CHECKSUM: Rule = Rule::new("store.checksum", Severity::Error, "checksum", SECTION);
 static OVERLAP: Rule = Rule::new("store.overlap", Severity::Error, "embedded frame", SECTION);
@@ -123,7 +124,10 @@ pub(crate) fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
     let mut walk = Walk::new(options, source.limits, opened.fold(0, u64::saturating_add));
     walk.is_verified = !is_folder && options.content;
     if members.get(INDEX).is_none() {
-        walk.found(None, &NO_INDEX, format_args!("a file `{INDEX}`"), "none");
+        // Only Python's stores in directories have names with this extension.
+        let is_python = is_folder && source.path.extension().is_some_and(|ending| ending == "b2d");
+        let rule = if is_python || !is_store(&members) { &NO_INDEX } else { &PLAIN };
+        walk.found(None, rule, format_args!("a file `{INDEX}`"), "none");
     }
     walk.all(&members);
     walk.names(&members);
