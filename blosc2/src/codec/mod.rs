@@ -268,8 +268,22 @@ impl Codec {
         Err(Error::new(
             ErrorKind::Unsupported,
             doing,
-            format_args!("{self} is not in this build{hint}, which has {}", available()),
+            format_args!(
+                "{} is not in this build{hint}, which has {}",
+                self.full_name(),
+                available()
+            ),
         ))
+    }
+
+    /// The name for messages: for a plugin, the name in the registry and the code.
+    fn full_name(self) -> String {
+        match blosc2_format::chunk::codec_name(self.code())
+            .filter(|_| matches!(self, Self::Other(_)))
+        {
+            Some(name) => format!("{name}, {self}"),
+            None => self.to_string(),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use blosc2::{SChunk, SChunkReader};
 use blosc2_format::file::Kind;
 use clap::ValueEnum;
@@ -14,7 +14,7 @@ use crate::file::{Content, Node};
 use crate::foreign::with_article;
 use crate::npy::NpyItems;
 use crate::progress;
-use crate::rows;
+use crate::rows::{self, Notation};
 use crate::rust::{self, RustItems};
 use crate::slice::{Pick, Slices};
 use crate::stream::{self, Items};
@@ -26,7 +26,9 @@ use crate::text;
 #[command(after_help = "Examples:
   blosc2 cat a.b2nd --text
   \
-    blosc2 cat a.b2nd --slice 0:10,::2 | od -t f4")]
+    blosc2 cat a.b2nd --slice 0:10,::2 | od -t f4
+  \
+    blosc2 cat runs.b2z --columns id,price --where 'price < 9.5' --json")]
 pub(crate) struct Args {
     /// File of any format, npy file, directory (sparse frame) or store (with --key); `-` is stdin.
     file: PathBuf,
@@ -40,6 +42,14 @@ pub(crate) struct Args {
     /// clamped. A super-chunk and a table have one axis [default: all items].
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
+    #[command(flatten)]
+    selection: rows::Selection,
+    /// Print the rows of a table as CSV.
+    #[arg(long)]
+    csv: bool,
+    /// Print the rows of a table as JSON.
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
     #[command(flatten)]
     text: text::Options,
 }
@@ -66,9 +76,29 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         if args.engine == Some(Engine::Rust) {
             return Err(UsageError("--engine rust cannot be combined with a table".into()).into());
         }
+        let columns = args.selection.columns(&table, &args.file)?;
+        let slices = args.slice.clone().unwrap_or_default();
+        let rows = args.selection.rows(&table, &slices, &args.file)?;
+        let notation = match (args.csv, args.json) {
+            (true, _) => Notation::Csv,
+            (_, true) => Notation::Json,
+            _ => Notation::Text,
+        };
         let mut out = BufWriter::new(io::stdout().lock());
-        rows::write(&table, &args.slice.clone().unwrap_or_default(), &args.file, &mut out)?;
+        let bar = progress::rows_beside_stdout(rows.len());
+        rows::write(&table, &columns, &rows, notation, &bar, &mut out).map_err(|error| {
+            // An error of stdout is reported as such.
+            match error.is::<io::Error>() || error.is::<blosc2::Error>() {
+                true => error,
+                false => anyhow!("cannot print ({}): {error}", args.file.display()),
+            }
+        })?;
         return Ok(out.flush()?);
+    }
+    if args.csv || args.json || !args.selection.is_default() {
+        let path = args.file.display();
+        let options = "--columns, --where, --csv and --json require a table";
+        return Err(UsageError(format!("{options}, and this is none ({path})")).into());
     }
     let kind = rust::needed(source);
     // Reads items, not the bytes of whole chunks.

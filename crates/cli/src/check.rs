@@ -247,7 +247,10 @@ fn check(source: Source<'_>, options: &Options) -> Result<Checked> {
 fn check_files(source: &Source<'_>, options: &Options) -> Result<CheckedStore> {
     let bar = OnceCell::new();
     let moved = |done, size| bar.get_or_init(|| progress::bar(size)).set_position(done);
-    let check = StoreCheck::new(options).max_read(source.limits.max_read()).progress(&moved);
+    // Only Python's stores in directories have names with this extension.
+    let is_python = source.path.is_dir() && source.path.extension().is_some_and(|end| end == "b2d");
+    let check = StoreCheck::new(options).max_read(source.limits.max_read());
+    let check = check.require_index(is_python).progress(&moved);
     let object = || {
         // The advice about files of other formats has no other error inside.
         let other = |error| blosc2::Error::new(ErrorKind::InvalidData, "open the store", error);

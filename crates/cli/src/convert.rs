@@ -1,4 +1,4 @@
-//! `blosc2 import` and `blosc2 export`: conversion from and to NumPy's npy files, and to CSV files.
+//! `blosc2 import` and `blosc2 export`: conversion from and to files of other programs.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
@@ -7,37 +7,53 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
+#[cfg(feature = "arrow")]
+use blosc2::Threads;
+#[cfg(feature = "arrow")]
+use blosc2::storage::temporary_prefix;
 use blosc2::{CParams, Dtype, ErrorKind, OpenOptions};
 use blosc2_format::ReadAt;
 use blosc2_format::npy::Header;
+use blosc2_store::CTable;
 
 use crate::csv::CsvWriter;
-use crate::data;
-use crate::file::Node;
+use crate::file::{Content, Node, Source};
 use crate::foreign::{self, NotNpy};
-use crate::output::Force;
+use crate::formats::Format;
+#[cfg(feature = "arrow")]
+use crate::interrupt;
+#[cfg(feature = "arrow")]
+use crate::output::folder_of;
+use crate::output::{Force, Output};
 use crate::params::{Compression, Cut, Shape};
 use crate::raw::{self, RawItems};
+use crate::rows::{self, Notation};
 use crate::slice::{Pick, Slices};
 use crate::stream::Items;
-use crate::{csv, extension, progress, remote, stdin, stream};
+use crate::{UsageError, complain, csv, data, extension, limits, progress, remote, stdin, stream};
 
-/// Create an array from an npy file, or from raw items.
+/// Create an array or a table from a file of another format.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Defaults, as in Python: zstd, level 5, shuffle. The command holds a few chunks in \
-    memory. If IN is a pipe or a URL, the command also holds a row of chunks: all items with the same range of the first axis. \
-    It copies all items to a temporary file instead if a row of chunks exceeds 64 MiB, if raw items have no --shape, \
-    or if an npy file is in Fortran order.\n\nExamples:\n  blosc2 import table.npy table.b2nd --codec lz4\n  \
+    after_help = "CSV, Parquet and Arrow files become tables: OUT is a zip file (`.b2z`) or a directory. Other \
+    files, and Parquet and Arrow files if OUT ends in `.b2nd`, become arrays. Defaults, as in Python: zstd, level 5, \
+    shuffle.\n\nExamples:\n  blosc2 import table.npy table.b2nd --codec lz4\n  \
+    blosc2 import trips.parquet trips.b2z --columns day,price\n  \
     sensor | blosc2 import - log.b2nd --dtype '<i2' --shape 86400,16"
 )]
 pub(crate) struct ImportArgs {
-    /// npy file, or raw items with --dtype; `-` is stdin.
+    /// File of another format, Zarr directory, or raw items with --dtype; `-` is stdin.
     r#in: PathBuf,
     #[command(flatten)]
     url: remote::UrlOptions,
-    /// File to create; `-` is stdout.
+    /// File or directory to create; `-` is stdout.
     out: PathBuf,
+    /// Format of IN [default: by its bytes, else its extension].
+    #[arg(long, value_enum, conflicts_with = "dtype")]
+    format: Option<Format>,
+    /// Columns of a table, such as `id,price` [default: all].
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    columns: Vec<String>,
     /// IN contains raw items of this dtype in C order. NumPy's notation: `f4`, `>i2`, `S10`.
     #[arg(long)]
     dtype: Option<Dtype>,
@@ -52,11 +68,13 @@ pub(crate) struct ImportArgs {
     cut: Cut,
 }
 
-/// Write an array or a tensor to an npy or CSV file.
+/// Write an array or a table to a file of another format.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A line of a CSV file is a row of a 2-d array, an item of a 1-d array, or the fields of an item. \
-    The first line contains the names of fields.\n\nExamples:\n  blosc2 export table.b2nd first.csv --slice 0:100\n  \
+    after_help = "Arrays become npy, CSV, Parquet, Arrow or Zarr files; tables CSV, Parquet or Arrow files. A line of \
+    a CSV file is a row of a table or of a 2-d array, an item of a 1-d array, or the fields of an item.\n\n\
+    Examples:\n  blosc2 export table.b2nd first.csv --slice 0:100\n  \
+    blosc2 export trips.b2z cheap.parquet --where 'price < 9.5'\n  \
     blosc2 export runs.b2z --key /speed - | python3 plot.py"
 )]
 pub(crate) struct ExportArgs {
@@ -66,34 +84,16 @@ pub(crate) struct ExportArgs {
     node: Node,
     /// File to create; `-` is stdout.
     out: PathBuf,
-    /// Selected items, as in `cat`. An index removes its axis.
+    /// Selected items or rows, as in `cat`. An index removes its axis.
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
+    #[command(flatten)]
+    selection: rows::Selection,
     /// Format of OUT [default: by its extension, else `npy`].
     #[arg(long, value_enum)]
     format: Option<Format>,
     #[command(flatten)]
     force: Force,
-}
-
-/// The formats of `export`.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Format {
-    Npy,
-    Csv,
-}
-
-impl Format {
-    /// The format that the extension of a file names.
-    fn of(path: &Path) -> Result<Self> {
-        match extension::of(path).as_deref() {
-            None | Some("npy") => Ok(Self::Npy),
-            Some("csv") => Ok(Self::Csv),
-            Some(_) => {
-                Err(extension::unsupported(path, "`.npy` or `.csv`; --format sets the format"))
-            }
-        }
-    }
 }
 
 pub(crate) fn import(args: &ImportArgs) -> Result<()> {
@@ -112,7 +112,42 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
         },
         false => None,
     };
-    let (dtype, items) = open_items(args, object).map_err(failed)?;
+    let format = match (args.format, &object) {
+        (Some(format), _) => format,
+        _ if args.dtype.is_some() => Format::Npy,
+        (None, Some(object)) => Format::of_input(&args.r#in, Some(object)),
+        // Opening a pipe would block.
+        (None, None) => {
+            let file = Some(&args.r#in).filter(|path| path.is_file());
+            let file = file.and_then(|path| File::open(path).ok());
+            Format::of_input(&args.r#in, file.as_ref())
+        }
+    };
+    let (dtype, items) = match format {
+        Format::Npy | Format::Zarr if !args.columns.is_empty() => {
+            return Err(UsageError("--columns requires a CSV, Parquet or Arrow file".into()).into());
+        }
+        Format::Npy => open_items(args, object).map_err(failed)?,
+        #[cfg(feature = "zarr")]
+        Format::Zarr => crate::zarr::open(&args.r#in)
+            .map_err(|error| anyhow!("cannot import ({}): {error}", args.r#in.display()))?,
+        #[cfg(not(feature = "zarr"))]
+        Format::Zarr => return Err(format.missing("import", &args.r#in)),
+        _ => {
+            // These files are read in any order, or twice.
+            let from = match &object {
+                Some(object) => stdin::copy_of(&args.r#in, object)?,
+                None if stdin::is_pipe(&args.r#in) => stdin::file(&args.r#in)?,
+                None => args.r#in.clone(),
+            };
+            File::open(&from).map_err(|error| foreign::unopened(&args.r#in, &error))?;
+            let is_array = extension::of(&args.out).as_deref() == Some("b2nd");
+            match is_array && format != Format::Csv {
+                true => batch_items(args, &from, format)?,
+                false => return import_table(args, &from, format, output),
+            }
+        }
+    };
     let layout = items.layout();
     let nbytes = raw::nbytes(layout).map_err(failed)?;
     let builder = args.cut.builder().cparams(args.compression.apply(CParams::new()));
@@ -128,6 +163,69 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
             (ErrorKind::Callback, Some(source)) => anyhow!("{source}"),
             _ => error.into(),
         })
+    })
+}
+
+/// Opens the items of an array in a Parquet or Arrow file.
+#[cfg(feature = "arrow")]
+fn batch_items(args: &ImportArgs, from: &Path, format: Format) -> Result<(Dtype, RawItems)> {
+    let Some(batches) = format.of_batches() else { unreachable!("the caller checks it") };
+    crate::batches::items(from, batches, &args.columns)
+        .map_err(|error| anyhow!("cannot import ({}): {error}", args.r#in.display()))
+}
+
+#[cfg(not(feature = "arrow"))]
+fn batch_items(args: &ImportArgs, _: &Path, format: Format) -> Result<(Dtype, RawItems)> {
+    Err(format.missing("import", &args.r#in))
+}
+
+#[cfg(not(feature = "arrow"))]
+fn import_table(args: &ImportArgs, _: &Path, format: Format, _: Output<'_>) -> Result<()> {
+    Err(format.missing("import", &args.r#in))
+}
+
+/// Creates a table: a zip file or a directory.
+#[cfg(feature = "arrow")]
+fn import_table(args: &ImportArgs, from: &Path, format: Format, output: Output<'_>) -> Result<()> {
+    let failed = |error: anyhow::Error| anyhow!("cannot import ({}): {error}", args.r#in.display());
+    if !args.cut.is_default() {
+        let message = "--chunks and --blocks require an array, and this file becomes a table";
+        return Err(UsageError(message.into()).into());
+    }
+    let extension = extension::of(&args.out);
+    if let Some(extension @ ("b2nd" | "b2f" | "b2frame" | "b2e")) = extension.as_deref() {
+        let message = format!(
+            "cannot write a table to a `.{extension}` file ({}): expected `.b2z`, or a name for a directory",
+            args.out.display()
+        );
+        return Err(UsageError(message).into());
+    }
+    let Some(batches) = format.of_batches() else { unreachable!("the caller checks it") };
+    let is_default = args.compression.is_default() && args.compression.threads() == Threads::new(1);
+    let params = (!is_default).then(|| args.compression.apply(CParams::new()));
+    let make = |path: &Path| {
+        crate::batches::to_table(from, batches, &args.columns, path, params.as_ref())
+            .map_err(failed)
+    };
+    if !output.is_stdout() && extension.as_deref() != Some("b2z") {
+        return output.create_folder(make);
+    }
+    let above = match output.is_stdout() {
+        true => std::env::temp_dir(),
+        false => folder_of(&args.out).to_owned(),
+    };
+    interrupt::register(&above);
+    let folder = tempfile::Builder::new().prefix(temporary_prefix()).tempdir_in(&above);
+    let folder = folder.map_err(|error| {
+        anyhow!("cannot create a temporary directory in {}: {error}", above.display())
+    })?;
+    let path = folder.path().join("new.b2z");
+    make(&path)?;
+    output.write(|out| {
+        let mut file = File::open(&path)
+            .map_err(|error| failed(anyhow!("cannot read a temporary file: {error}")))?;
+        io::copy(&mut file, out)?;
+        Ok(())
     })
 }
 
@@ -215,10 +313,22 @@ pub(crate) fn export(args: &ExportArgs) -> Result<()> {
     let output = args.force.output(&args.out);
     output.check()?;
     output.check_apart(&args.r#in)?;
-    let format = args.format.map_or_else(|| Format::of(&args.out), Ok)?;
-    let items = data::open(args.node.of(&args.r#in)?)?;
+    let format = args.format.map_or_else(|| Format::of_output(&args.out, Format::Npy), Ok)?;
+    let source = args.node.of(&args.r#in)?;
     let failed = |error| anyhow!("cannot export ({}): {error}", args.r#in.display());
     let slices = args.slice.clone().unwrap_or_default();
+    if let Some(table) = rows::table(source) {
+        return export_table(args, &table, format, output);
+    }
+    if !args.selection.is_default() {
+        let path = args.r#in.display();
+        let message = format!("--columns and --where require a table, and this is none ({path})");
+        return Err(UsageError(message).into());
+    }
+    if !matches!(format, Format::Npy | Format::Csv) {
+        return export_array(args, source, format, output);
+    }
+    let items = data::open(source)?;
     let dtype = dtype_of(&*items).map_err(failed)?;
     let picks = slices.resolve_in(&args.r#in, &items.shape())?;
     let kept = picks.iter().zip(slices.kept(picks.len())?).filter(|(_, kept)| *kept);
@@ -229,20 +339,114 @@ pub(crate) fn export(args: &ExportArgs) -> Result<()> {
         true => progress::bar_beside_stdout(nbytes),
         false => progress::bar(nbytes),
     };
+    if format == Format::Npy {
+        let header = header.to_bytes().map_err(|error| failed(anyhow!("{error}; {HINT}")))?;
+        return output.write(|out| {
+            out.write_all(&header)?;
+            stream::write(&*items, &picks, out, &bar)
+        });
+    }
+    let layout = csv::Layout::new(&header.shape, &header.dtype).map_err(failed)?;
+    output.write(|out| stream::write(&*items, &picks, &mut CsvWriter::new(out, layout)?, &bar))
+}
+
+/// Writes the selected rows and columns of a table.
+fn export_table(
+    args: &ExportArgs,
+    table: &CTable,
+    format: Format,
+    output: Output<'_>,
+) -> Result<()> {
+    let path = &args.r#in;
+    let failed = |error: anyhow::Error| match error.is::<io::Error>() {
+        true => error,
+        false => anyhow!("cannot export ({}): {}", path.display(), limits::named(error)),
+    };
+    let columns = args.selection.columns(table, path)?;
+    let is_left = |name: &str| columns.iter().all(|column| column.name() != name);
+    if !args.selection.has_columns() {
+        for column in table.columns().iter().filter(|column| is_left(column.name())) {
+            let (path, name) = (path.display(), column.name());
+            complain(&format!("warning ({path}): the computed column `{name}` is left out"));
+        }
+    }
+    let slices = args.slice.clone().unwrap_or_default();
+    let rows = args.selection.rows(table, &slices, path)?;
+    let bar = match output.is_stdout() {
+        true => progress::rows_beside_stdout(rows.len()),
+        false => progress::rows(rows.len()),
+    };
     match format {
-        Format::Npy => {
-            let header = header.to_bytes().map_err(|error| failed(anyhow!("{error}; {HINT}")))?;
-            output.write(|out| {
-                out.write_all(&header)?;
-                stream::write(&*items, &picks, out, &bar)
+        Format::Npy | Format::Zarr => Err(failed(anyhow!(
+            "it is a table, and the format of a table is `.csv`, `.parquet`, `.arrow` or `.arrows`"
+        ))),
+        Format::Csv => output.write(|out| {
+            rows::write(table, &columns, &rows, Notation::Csv, &bar, out).map_err(failed)
+        }),
+        #[cfg(feature = "arrow")]
+        format => {
+            let Some(batches) = format.of_batches() else { unreachable!("all others are above") };
+            let names: Vec<&str> = columns.iter().map(|column| column.name()).collect();
+            let ranges = rows.ranges().map_err(failed)?;
+            output.write_sent(|out| {
+                crate::batches::from_table(table, &names, ranges, batches, out, &bar)
+                    .map_err(failed)
             })
         }
-        Format::Csv => {
-            let layout = csv::Layout::new(&header.shape, &header.dtype).map_err(failed)?;
-            output.write(|out| {
-                stream::write(&*items, &picks, &mut CsvWriter::new(out, layout)?, &bar)
+        #[cfg(not(feature = "arrow"))]
+        format => Err(format.missing("export", path)),
+    }
+}
+
+/// Writes an array, or a part of its first axis.
+fn export_array(
+    args: &ExportArgs,
+    source: Source<'_>,
+    format: Format,
+    output: Output<'_>,
+) -> Result<()> {
+    let path = &args.r#in;
+    let failed = |error: anyhow::Error| match error.is::<io::Error>() {
+        true => error,
+        false => anyhow!("cannot export ({}): {}", path.display(), limits::named(error)),
+    };
+    let Content::Array(array) = Content::open_data(source)? else {
+        return Err(failed(anyhow!(
+            "this format requires an array or a table; `.npy` takes others"
+        )));
+    };
+    let slices = args.slice.clone().unwrap_or_default();
+    let picks = slices.resolve_in(path, array.shape())?;
+    let sides = array.shape().iter();
+    let is_whole = |(pick, side): (&Pick, &u64)| pick.count == *side && pick.step == 1;
+    let is_part = picks.iter().zip(sides).skip(1).all(is_whole)
+        && picks.first().is_none_or(|pick| pick.step == 1)
+        && slices.kept(picks.len())?.into_iter().all(|kept| kept);
+    if !is_part {
+        let message = "--slice selects a part of the first axis in this format, such as `10:20`";
+        return Err(UsageError(message.into()).into());
+    }
+    let rows = picks.first().map(|pick| pick.start..pick.start + pick.count);
+    match (format, rows) {
+        #[cfg(feature = "zarr")]
+        (Format::Zarr, rows) => crate::zarr::write(&array, rows, output).map_err(failed),
+        #[cfg(not(feature = "zarr"))]
+        (Format::Zarr, _) => Err(format.missing("export", path)),
+        (_, None) => Err(failed(anyhow!("it has no axis, and this format has rows"))),
+        #[cfg(feature = "arrow")]
+        (format, Some(rows)) => {
+            let Some(batches) = format.of_batches() else { unreachable!("all others are above") };
+            let count = rows.end - rows.start;
+            let bar = match output.is_stdout() {
+                true => progress::rows_beside_stdout(count),
+                false => progress::rows(count),
+            };
+            output.write_sent(|out| {
+                crate::batches::from_array(&array, rows, batches, out, &bar).map_err(failed)
             })
         }
+        #[cfg(not(feature = "arrow"))]
+        (format, Some(_)) => Err(format.missing("export", path)),
     }
 }
 

@@ -134,7 +134,7 @@ impl Write for CsvWriter<'_> {
 }
 
 /// A value with quotes if it needs them (RFC 4180).
-fn quoted(text: String) -> String {
+pub(crate) fn quoted(text: String) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text,

@@ -24,8 +24,8 @@ const FORMATS: [(&str, usize, &[u8]); 22] = [
     ("a netCDF file", 0, b"CDF\x01"),
     ("a netCDF file", 0, b"CDF\x02"),
     ("a netCDF file", 0, b"CDF\x05"),
-    ("a Parquet file", 0, b"PAR1"),
-    ("an Arrow file", 0, b"ARROW1"),
+    (PARQUET, 0, b"PAR1"),
+    (ARROW, 0, b"ARROW1"),
     ("a gzip file", 0, b"\x1f\x8b"),
     ("a Zstandard file", 0, b"\x28\xb5\x2f\xfd"),
     ("an LZ4 file", 0, b"\x04\x22\x4d\x18"),
@@ -36,12 +36,14 @@ const FORMATS: [(&str, usize, &[u8]); 22] = [
     ("a tar file", 257, b"ustar"),
 ];
 pub(crate) const NPY: &str = "an npy file";
+pub(crate) const PARQUET: &str = "a Parquet file";
+pub(crate) const ARROW: &str = "an Arrow file";
 pub(crate) const TEXT: &str = "a text file";
 const ZIP: &str = "a zip file";
-/// The file that every store has.
+/// The file that every store of Python has.
 pub(crate) const INDEX: &str = "embed.b2e";
-/// A zip file without `embed.b2e`.
-pub(crate) const OTHER_ZIP: &str = "a zip file without `embed.b2e`, not a store";
+/// A zip file without `embed.b2e` and frames.
+pub(crate) const OTHER_ZIP: &str = "a zip file with neither `embed.b2e` nor frames, not a store";
 /// The number of bytes at the start that are read.
 pub(crate) const START: u64 = 512;
 
@@ -77,7 +79,8 @@ fn is_text(bytes: &[u8], is_cut: bool) -> bool {
 pub(crate) fn refused(verb: &str, path: &Path, format: Option<&str>) -> anyhow::Error {
     if path.is_dir() {
         return anyhow!(
-            "cannot {verb} ({}): a directory with neither a sparse frame (`chunks.b2frame`) nor a store (`embed.b2e`)",
+            "cannot {verb} ({}): a directory with neither a sparse frame (`chunks.b2frame`) nor a store (`embed.b2e`, \
+             or frames)",
             path.display()
         );
     }
@@ -92,7 +95,12 @@ pub(crate) fn refused(verb: &str, path: &Path, format: Option<&str>) -> anyhow::
 
 /// Whether the file at a path is a zip file, but not a store.
 pub(crate) fn is_other_zip(path: &Path) -> bool {
-    !path.is_dir() && Members::open(path).is_ok_and(|members| members.get(INDEX).is_none())
+    !path.is_dir() && Members::open(path).is_ok_and(|members| !is_store(&members))
+}
+
+/// Whether files are those of a store: one of Python, or frames that other programs write.
+pub(crate) fn is_store(members: &Members) -> bool {
+    members.get(INDEX).is_some() || members.contain_frames()
 }
 
 /// The error of importing a file: names the format of the file if it has to be an npy file and is another one. `error`
@@ -131,7 +139,7 @@ fn other_than_npy(path: &Path) -> Option<String> {
     let file = File::open(path).ok().filter(|_| path.is_file())?;
     let members = Members::open(path).ok().filter(|_| name(&file) == Some(ZIP));
     let Some(members) = members else { return other_bytes(&file) };
-    if members.get(INDEX).is_some() {
+    if is_store(&members) {
         return Some("a store; `blosc2 copy --key KEY` copies an entry".to_owned());
     }
     Some(match members.iter().any(|member| member.name().ends_with(".npy")) {

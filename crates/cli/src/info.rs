@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use blosc2::super_chunk::ChunkInfo;
 use blosc2::{Codec, Filter, SChunk, Special};
+use blosc2_format::chunk::codec_name;
 use blosc2_format::file::{File, Kind};
 use blosc2_store::Object;
 use serde_json::{Map, Value, json};
@@ -396,7 +397,7 @@ impl Facts {
             "ratio": ratio,
             "nchunks": self.nchunks,
             "chunksize": self.chunksize,
-            "codec": self.codec.to_string(),
+            "codec": codec_text(self.codec),
             "clevel": self.level,
             "filters": filters,
             "meta": self.meta,
@@ -434,4 +435,13 @@ pub(crate) fn plain(value: &Value) -> String {
     };
     // Names and dtypes come from the file and must not contain line breaks.
     printable(&text)
+}
+
+/// The name of a codec; for a plugin, its name in the registry of Blosc2 and its code.
+fn codec_text(codec: Codec) -> String {
+    let name = match codec {
+        Codec::Other(code) => codec_name(code),
+        _ => None,
+    };
+    name.map_or(codec.to_string(), |name| format!("{name}, {codec}"))
 }

@@ -13,12 +13,15 @@
 //! - `map`, `svg`: the layout of a file, as text and as a drawing;
 //! - `slice`, `stream`: which items of a file are selected, and reading them piece by piece;
 //! - `text`, `values`, `float`, `date`: items as text, as NumPy prints them;
-//! - `npy`, `csv`: reading of npy files, writing of CSV files; `extension`: the formats of output files; `typed`: items
-//!   read as another type, and fields;
+//! - `formats`: the formats of `import` and `export`; `npy`, `csv`: reading of npy files, writing of CSV files;
+//!   `batches`, `csv_reader`: Parquet, Arrow and CSV files as record batches; `rows`: rows of tables; `extension`: the
+//!   formats of output files; `typed`: items read as another type, and fields;
 //! - `view`, `bench`: statistics and pictures of the items, and the choice of compression parameters; they share
 //!   `data`, `scale` and `picture`; `numbers`, `grid`, `figure` and `terminal` belong to `view`, `sample`, `measure`
 //!   and `chart` to `bench`; `web` is `view --web`.
 
+#[cfg(feature = "arrow")]
+mod batches;
 mod bench;
 mod cat;
 mod chart;
@@ -28,6 +31,8 @@ mod chunk;
 mod convert;
 mod copy;
 mod csv;
+#[cfg(feature = "arrow")]
+mod csv_reader;
 mod data;
 mod date;
 mod diff;
@@ -36,6 +41,7 @@ mod figure;
 mod file;
 mod float;
 mod foreign;
+mod formats;
 mod grid;
 mod info;
 mod interrupt;
@@ -72,6 +78,8 @@ mod typed;
 mod values;
 mod view;
 mod web;
+#[cfg(feature = "zarr")]
+mod zarr;
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};

@@ -138,11 +138,46 @@ impl Output<'_> {
         Ok(out.flush()?)
     }
 
+    /// Creates a directory through `make`, which creates it at the given path. It gets its name when it is complete.
+    pub(crate) fn create_folder(&self, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        self.check()?;
+        let shown = self.path.display();
+        let above = folder_of(self.path);
+        interrupt::register(above);
+        let folder = tempfile::Builder::new().prefix(temporary_prefix()).tempdir_in(above);
+        let folder = folder.map_err(|error| {
+            anyhow!("cannot create a temporary directory in {}: {error}", above.display())
+        })?;
+        let path = folder.path().join("new");
+        make(&path)?;
+        self.check()?;
+        let moved = match self.path.is_file() {
+            true => fs::remove_file(self.path).and_then(|()| fs::rename(&path, self.path)),
+            false => fs::rename(&path, self.path),
+        };
+        moved.map_err(|error| anyhow!("cannot create a directory ({shown}): {error}"))
+    }
+
     /// Creates the file from the bytes that `write` writes. They go to stdout directly.
     pub(crate) fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         self.check()?;
         if self.is_stdout() {
             let mut out = BufWriter::new(io::stdout().lock());
+            write(&mut out)?;
+            return Ok(out.flush()?);
+        }
+        self.write_seekable(|out| write(out))
+    }
+
+    /// As `write`, with a writer that can be sent to another thread.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn write_sent(
+        &self,
+        write: impl FnOnce(&mut (dyn Write + Send)) -> Result<()>,
+    ) -> Result<()> {
+        self.check()?;
+        if self.is_stdout() {
+            let mut out = BufWriter::new(io::stdout());
             write(&mut out)?;
             return Ok(out.flush()?);
         }

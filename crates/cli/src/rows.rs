@@ -1,13 +1,19 @@
-//! `blosc2 cat` of a table: prints its rows.
+//! Rows of tables: which rows and columns are selected, and their values as lines of text, CSV or JSON.
 
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 
-use anyhow::Result;
-use blosc2_store::{CTable, EmbedStore, ItemKind, Object};
+use anyhow::{Result, anyhow, bail};
+use blosc2::Value;
+use blosc2_store::{CTable, Column, Condition, EmbedStore, ItemKind, Object};
+use indicatif::ProgressBar;
 
+use crate::date;
 use crate::file::{Content, Source};
-use crate::slice::Slices;
+use crate::float::{self, Width};
+use crate::slice::{Pick, Slices};
+use crate::{csv, limits};
 
 /// Rows that are read at once.
 const ROWS: u64 = 4096;
@@ -29,32 +35,277 @@ pub(crate) fn table(source: Source<'_>) -> Option<CTable> {
     }
 }
 
-/// Prints a line with the names of the columns, and one for each row, separated by tabs. Values are written in Python's
-/// notation. Columns that Python computes are left out.
-pub(crate) fn write(
-    table: &CTable,
-    slices: &Slices,
-    path: &Path,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let columns = table.columns().iter();
-    let columns: Vec<&str> = columns
-        .filter(|column| !matches!(column.kind(), ItemKind::Computed(_)))
-        .map(|column| column.name())
-        .collect();
-    let picks = slices.resolve_in(path, &[table.nrows()])?;
-    let Some(pick) = picks.first() else { return Ok(()) };
-    let names = columns.iter().map(|name| name.escape_debug().to_string());
-    writeln!(out, "{}", names.collect::<Vec<_>>().join("\t"))?;
-    for start in (0..pick.count()).step_by(ROWS as usize) {
-        let end = pick.count().min(start + ROWS);
-        let rows: Vec<u64> = (start..end).map(|at| pick.position(at)).collect();
-        let cells = columns.iter().map(|name| Ok(table.values(name, &rows[..])?.into_iter()));
-        let mut cells = cells.collect::<Result<Vec<_>>>()?;
-        for _ in &rows {
-            let row = cells.iter_mut().filter_map(|cells| cells.next());
-            writeln!(out, "{}", row.map(|cell| cell.to_string()).collect::<Vec<_>>().join("\t"))?;
+/// The options that select columns and rows of a table.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Selection {
+    /// Columns of a table, such as `id,price`.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// Rows of a table, such as `price < 9.5 and id != 3`.
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<Condition>,
+}
+
+impl Selection {
+    /// Whether columns are named.
+    pub(crate) fn has_columns(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
+    pub(crate) fn is_default(&self) -> bool {
+        self.columns.is_empty() && self.condition.is_none()
+    }
+
+    /// The selected columns. Without a selection, columns that Python computes are left out.
+    pub(crate) fn columns<'a>(&'a self, table: &'a CTable, path: &Path) -> Result<Vec<&'a Column>> {
+        let (path, columns) = (path.display(), table.columns());
+        if !self.columns.is_empty() {
+            let found = self.columns.iter().map(|name| {
+                table.column(name).ok_or_else(|| {
+                    let names: Vec<&str> = columns.iter().map(Column::name).collect();
+                    let names = names.join("`, `");
+                    anyhow!(
+                        "cannot read ({path}): there is no column `{name}`; there are `{names}`"
+                    )
+                })
+            });
+            return found.collect();
+        }
+        let is_stored = |column: &&Column| !matches!(column.kind(), ItemKind::Computed(_));
+        Ok(columns.iter().filter(is_stored).collect())
+    }
+
+    /// The selected rows.
+    pub(crate) fn rows(&self, table: &CTable, slices: &Slices, path: &Path) -> Result<Picked> {
+        let found = match &self.condition {
+            Some(condition) => Some(table.find_where(condition).map_err(|error| error.at(path))?),
+            None => None,
+        };
+        let len = found.as_ref().map_or(table.nrows(), |rows| rows.len() as u64);
+        let picks = slices.resolve_in(path, &[len])?;
+        let pick = picks.first().copied().unwrap_or(Pick { start: 0, step: 1, count: len });
+        Ok(Picked { found, pick })
+    }
+}
+
+/// The selected rows of a table.
+#[derive(Debug)]
+pub(crate) struct Picked {
+    /// The rows that satisfy the condition.
+    found: Option<Vec<u64>>,
+    /// The rows among them.
+    pick: Pick,
+}
+
+impl Picked {
+    pub(crate) fn len(&self) -> u64 {
+        self.pick.count
+    }
+
+    /// The indices of some of the rows.
+    fn part(&self, range: Range<u64>) -> Vec<u64> {
+        let rows = range.map(|at| self.pick.position(at));
+        match &self.found {
+            Some(found) => rows.map(|at| found[at as usize]).collect(),
+            None => rows.collect(),
         }
     }
+
+    /// The rows as ranges, in ascending order. Fails if the order is another one.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn ranges(&self) -> Result<Vec<Range<u64>>> {
+        if self.found.is_none() && self.pick.step == 1 && self.pick.count > 0 {
+            return Ok(vec![self.pick.span()]);
+        }
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for row in self.part(0..self.len()) {
+            match ranges.last_mut() {
+                Some(last) if last.end == row => last.end += 1,
+                Some(last) if last.end > row => {
+                    bail!(
+                        "its rows are not selected in ascending order, as this format needs them"
+                    );
+                }
+                _ => ranges.push(row..row + 1),
+            }
+        }
+        Ok(ranges)
+    }
+}
+
+/// The notation of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notation {
+    /// A line with the names of the columns and one for each row, separated by tabs, with values in Python's notation.
+    Text,
+    /// The same, separated by commas.
+    Csv,
+    /// An array with one object for each row.
+    Json,
+}
+
+/// Writes rows of a table.
+pub(crate) fn write(
+    table: &CTable,
+    columns: &[&Column],
+    rows: &Picked,
+    notation: Notation,
+    bar: &ProgressBar,
+    out: &mut dyn Write,
+) -> Result<()> {
+    if notation == Notation::Csv
+        && let Some(column) = columns.iter().find(|column| !is_plain(column.kind()))
+    {
+        let (name, kind) = (column.name(), column.kind());
+        bail!(
+            "the column `{name}` of {kind} has no notation in a CSV file; select other columns with --columns, or \
+             another format"
+        );
+    }
+    let names = columns.iter().map(|column| column.name());
+    match notation {
+        Notation::Text => {
+            let names = names.map(|name| name.escape_debug().to_string());
+            writeln!(out, "{}", names.collect::<Vec<_>>().join("\t"))?;
+        }
+        Notation::Csv => {
+            let names = names.map(|name| csv::quoted(name.to_owned()));
+            writeln!(out, "{}", names.collect::<Vec<_>>().join(","))?;
+        }
+        Notation::Json => out.write_all(b"[")?,
+    }
+    let (mut start, mut most) = (0, ROWS);
+    while start < rows.len() {
+        let part = rows.part(start..rows.len().min(start + most));
+        let cells = columns.iter().map(|column| table.values(column.name(), &part[..]));
+        let cells = match cells.collect::<blosc2::Result<Vec<_>>>() {
+            // Rows with long values.
+            Err(error) if error.kind() == blosc2::ErrorKind::TooLarge && most > 1 => {
+                most /= 2;
+                continue;
+            }
+            cells => cells?,
+        };
+        let mut cells: Vec<_> = cells.into_iter().map(Vec::into_iter).collect();
+        for row in 0..part.len() {
+            let values = cells.iter_mut().zip(columns);
+            let values = values.filter_map(|(cells, column)| Some((cells.next()?, *column)));
+            match notation {
+                Notation::Text => {
+                    let cells = values.map(|(value, _)| value.to_string());
+                    writeln!(out, "{}", cells.collect::<Vec<_>>().join("\t"))?;
+                }
+                Notation::Csv => {
+                    let cells = values.map(|(value, column)| csv_cell(column.kind(), value));
+                    let line = cells.collect::<Vec<_>>().join(",");
+                    writeln!(out, "{line}")?;
+                }
+                Notation::Json => {
+                    let is_first = start == 0 && row == 0;
+                    out.write_all(if is_first { b"\n{" } else { b",\n{" })?;
+                    for (index, (value, column)) in values.enumerate() {
+                        let comma = if index > 0 { "," } else { "" };
+                        let name = serde_json::Value::from(column.name());
+                        write!(out, "{comma}{name}:{}", json_cell(column.kind(), value)?)?;
+                    }
+                    out.write_all(b"}")?;
+                }
+            }
+        }
+        bar.inc(part.len() as u64);
+        start += part.len() as u64;
+    }
+    if notation == Notation::Json {
+        out.write_all(if rows.len() == 0 { b"]\n" } else { b"\n]\n" })?;
+    }
     Ok(())
+}
+
+/// Whether a value of this kind is a number, a boolean, a timestamp or a string.
+fn is_plain(kind: &ItemKind) -> bool {
+    use ItemKind::*;
+    matches!(
+        kind,
+        Bool | Int8
+            | Int16
+            | Int32
+            | Int64
+            | UInt8
+            | UInt16
+            | UInt32
+            | UInt64
+            | Float32
+            | Float64
+            | Timestamp { .. }
+            | String { .. }
+            | Utf8
+            | VlString
+            | Dictionary { .. }
+    )
+}
+
+/// The text of a plain value that is not a string; `None` for other values.
+fn plain_text(kind: &ItemKind, value: &Value) -> Option<String> {
+    Some(match (kind, value) {
+        (_, Value::Bool(value)) => value.to_string(),
+        (ItemKind::Timestamp { unit, timezone }, Value::Int(value)) => {
+            let text = date::date(i64::try_from(*value).ok()?, Some((1, &unit.to_string())));
+            // The values of columns with a time zone are in UTC.
+            text + if timezone.is_some() { "Z" } else { "" }
+        }
+        (_, Value::Int(value)) => value.to_string(),
+        (ItemKind::Float32, Value::Float(value)) => float::scalar(Width::Single, *value),
+        (_, Value::Float(value)) => float::scalar(Width::Double, *value),
+        _ => return None,
+    })
+}
+
+/// A value in a line of a CSV file. A null value is empty, and an empty string has quotes.
+fn csv_cell(kind: &ItemKind, value: Value) -> String {
+    match value {
+        Value::None => String::new(),
+        Value::Str(text) if text.is_empty() => "\"\"".to_owned(),
+        Value::Str(text) => csv::quoted(text),
+        value => plain_text(kind, &value).unwrap_or_default(),
+    }
+}
+
+/// A value in JSON. NaN and infinities are null.
+fn json_cell(kind: &ItemKind, value: Value) -> Result<String> {
+    let value = match (plain_text(kind, &value), &value) {
+        (_, Value::Float(number)) if !number.is_finite() => serde_json::Value::Null,
+        (Some(text), _) if matches!(kind, ItemKind::Timestamp { .. }) => text.into(),
+        (Some(text), _) => return Ok(text),
+        (None, value) => {
+            serde_json::to_value(value).map_err(|error| anyhow!(limits::named(error)))?
+        }
+    };
+    Ok(value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use blosc2_store::TimeUnit;
+
+    use super::*;
+
+    #[test]
+    fn cells() {
+        let time =
+            ItemKind::Timestamp { unit: TimeUnit::Milliseconds, timezone: Some("UTC".into()) };
+        for (kind, value, csv, json) in [
+            (ItemKind::Utf8, Value::None, "", "null"),
+            (ItemKind::Utf8, "".into(), "\"\"", "\"\""),
+            (ItemKind::Utf8, "a,\"b\n".into(), "\"a,\"\"b\n\"", "\"a,\\\"b\\n\""),
+            (ItemKind::Bool, true.into(), "true", "true"),
+            (ItemKind::Float32, f64::from(0.1f32).into(), "0.1", "0.1"),
+            (ItemKind::Float64, 1e300.into(), "1e+300", "1e+300"),
+            (ItemKind::Float64, f64::NAN.into(), "nan", "null"),
+            (ItemKind::UInt64, u64::MAX.into(), "18446744073709551615", "18446744073709551615"),
+            (time, 1.into(), "1970-01-01T00:00:00.001Z", "\"1970-01-01T00:00:00.001Z\""),
+        ] {
+            assert_eq!(csv_cell(&kind, value.clone()), csv, "{value}");
+            assert_eq!(json_cell(&kind, value.clone()).unwrap(), json, "{value}");
+        }
+    }
 }

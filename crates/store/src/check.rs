@@ -20,6 +20,7 @@ const SECTION: &str = "Stores";
 
 static ZIP: Rule = Rule::new("store.zip", Severity::Error, "list of members", SECTION);
 static NO_INDEX: Rule = Rule::new("store.no_index", Severity::Error, "required file", SECTION);
+static PLAIN: Rule = Rule::new("store.plain", Severity::Note, "index", SECTION);
 static MEMBER: Rule = Rule::new("store.member", Severity::Error, "member", SECTION);
 static CHECKSUM: Rule = Rule::new("store.checksum", Severity::Error, "checksum", SECTION);
 static OVERLAP: Rule = Rule::new("store.overlap", Severity::Error, "embedded frame", SECTION);
@@ -134,18 +135,26 @@ fn place(severity: Severity) -> usize {
 pub struct StoreCheck<'a> {
     options: &'a Options,
     max_read: Option<u64>,
+    requires_index: bool,
     progress: &'a dyn Fn(u64, u64),
 }
 
 impl<'a> StoreCheck<'a> {
     /// Creates a check with these options. Their limits also apply to opening the frames.
     pub fn new(options: &'a Options) -> Self {
-        Self { options, max_read: None, progress: &|_, _| () }
+        Self { options, max_read: None, requires_index: false, progress: &|_, _| () }
     }
 
     /// Sets the memory limit of one read; see [`OpenOptions::max_read`](blosc2::OpenOptions::max_read).
     pub fn max_read(mut self, max_read: Option<u64>) -> Self {
         self.max_read = max_read;
+        self
+    }
+
+    /// Sets whether a store without the file `embed.b2e` is damaged. By default it is not, if it contains frames: other
+    /// programs write such stores. Python writes the file.
+    pub fn require_index(mut self, required: bool) -> Self {
+        self.requires_index = required;
         self
     }
 
@@ -178,7 +187,9 @@ impl<'a> StoreCheck<'a> {
         let mut walk = Walk::new(self, opened.fold(0, u64::saturating_add));
         walk.is_verified = members.is_archive() && walk.check.options.content;
         if members.get(INDEX).is_none() {
-            walk.found(None, &NO_INDEX, format_args!("a file `{INDEX}`"), "none");
+            let is_plain = !walk.check.requires_index && members.contain_frames();
+            let rule = if is_plain { &PLAIN } else { &NO_INDEX };
+            walk.found(None, rule, format_args!("a file `{INDEX}`"), "none");
         }
         walk.all(&members);
         walk.names(&members);

@@ -98,6 +98,13 @@ impl Members {
         matches!(self.0, Files::Archive { .. })
     }
 
+    /// Returns whether a file has the name of a frame (`.b2nd`, `.b2f`, `.b2b`).
+    pub fn contain_frames(&self) -> bool {
+        let is_frame =
+            |name: &str| [".b2nd", ".b2f", ".b2b"].iter().any(|ending| name.ends_with(ending));
+        self.iter().any(|member| is_frame(member.name()))
+    }
+
     /// Returns the files, sorted by name. Directories are not listed.
     pub fn iter(&self) -> impl Iterator<Item = Member<'_>> {
         let names: Box<dyn Iterator<Item = &str>> = match &self.0 {

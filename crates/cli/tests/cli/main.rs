@@ -10,6 +10,7 @@ mod formats;
 mod limits;
 mod messages;
 mod meta;
+mod others;
 mod outputs;
 mod python;
 mod repair;

@@ -155,9 +155,10 @@ fn what_cannot_be_is_told() {
         (1, &["copy", "tree.b2d", "x"], "this is a store; `ls` lists its entries"),
         (
             1,
-            &["export", "table.b2z", "x"],
+            &["copy", "table.b2z", "x"],
             "this is a table; `ls` lists its columns, --key /_cols/NAME",
         ),
+        (1, &["export", "table.b2z", "x"], "it is a table, and the format of a table is `.csv`"),
         (
             2,
             &["cat", "table.b2z", "--engine", "rust"],

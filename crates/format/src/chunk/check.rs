@@ -161,7 +161,8 @@ fn codec(header: &Header, checker: &mut Checker<'_>) {
             return;
         }
         6 if user >= 32 => {
-            checker.found(&rules::PLUGIN_CODEC, 22, 1, "a supported codec", user);
+            let found = codec::name(user);
+            checker.found(&rules::PLUGIN_CODEC, 22, 1, "a supported codec", found);
             return;
         }
         6 => {

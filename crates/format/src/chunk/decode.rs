@@ -248,7 +248,7 @@ pub(super) fn codec_of(chunk: &Chunk<'_>) -> Result<u8, Error> {
         4 => Ok(codec::ZSTD),
         2 => Err(Error::Unsupported("Snappy".into())),
         5 => Err(Error::Unsupported("Lizard".into())),
-        6 => Err(Error::Unsupported(format!("codec {}", chunk.header().user_codec))),
+        6 => Err(Error::Unsupported(codec::name(chunk.header().user_codec))),
         other => Err(Error::Unsupported(format!("codec format {other}"))),
     }
 }

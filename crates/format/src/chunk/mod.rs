@@ -34,6 +34,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
+pub use crate::codec::codec_name;
 pub(crate) use check::{check, check_after};
 pub use decode::Decoder;
 pub use encode::Encoder;

@@ -48,9 +48,10 @@ pub(crate) fn rule(codec: u8) -> &'static Rule {
     }
 }
 
-/// Returns the name of the codec.
-pub(crate) fn name(codec: u8) -> String {
-    match codec {
+/// Returns the name of the codec with this code in the registry of Blosc2, which includes the codecs of plugins. Returns
+/// `None` for other codes, such as those of user-defined codecs (160 to 255).
+pub fn codec_name(code: u8) -> Option<&'static str> {
+    Some(match code {
         BLOSCLZ => "BloscLZ",
         LZ4 => "LZ4",
         LZ4HC => "LZ4HC",
@@ -64,11 +65,19 @@ pub(crate) fn name(codec: u8) -> String {
         36 => "OpenHTJ2K",
         37 => "Grok",
         38 => "OpenZL",
-        39 => "JPEG 2000",
+        39 => "J2K",
         40 => "HTJ2K",
-        _ => return format!("codec {codec}"),
+        _ => return None,
+    })
+}
+
+/// Returns the name of the codec; for a plugin, with its code.
+pub(crate) fn name(code: u8) -> String {
+    match codec_name(code) {
+        Some(name) if code < 32 => name.to_owned(),
+        Some(name) => format!("{name}, codec {code}"),
+        None => format!("codec {code}"),
     }
-    .into()
 }
 
 /// The error of a stream or a dictionary, with its position in it.

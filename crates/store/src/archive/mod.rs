@@ -13,9 +13,11 @@ use zip::{CompressionMethod, ZipArchive};
 
 /// Bytes at the end of a file that are read at once: enough for the directory of thousands of members.
 const TAIL: u64 = 1 << 20;
-/// The start of the end record, and the most bytes of the record with its comment, which end the file.
+/// The start of the end record, its bytes without a comment, and the most bytes of the record with its comment, which
+/// end the file.
 const END: &[u8] = b"PK\x05\x06";
-const END_ROOM: usize = 22 + u16::MAX as usize;
+const END_LEN: u64 = 22;
+const END_ROOM: usize = END_LEN as usize + u16::MAX as usize;
 /// The maximum number of bytes that opening reads, whatever the size of the file is: enough for about a million members.
 const MOST: u64 = 256 << 20;
 
@@ -44,14 +46,19 @@ impl Archive {
         Ok(Self { source, zip: Mutex::new(zip), members })
     }
 
-    /// Whether a file starts like a zip file.
+    /// Whether a file is a zip file: it starts like one, or it ends like one and is no frame. Other bytes can be before
+    /// a zip file, such as those of a program that unpacks it.
     pub(crate) fn is_in(file: &(impl ReadAt + ?Sized)) -> io::Result<bool> {
-        let mut start = [0; 4];
-        if file.size()? < 22 {
+        let size = file.size()?;
+        if size < END_LEN {
             return Ok(false);
         }
-        file.read_exact_at(0, &mut start)?;
-        Ok(start == *b"PK\x03\x04" || start == *b"PK\x05\x06")
+        let start = file.read_vec_at(0, 10)?;
+        if start.starts_with(HEADER.magic) || start.starts_with(END) {
+            return Ok(true);
+        }
+        // The last bytes of a frame are metadata, which can contain anything.
+        Ok(start[2..] != *b"b2frame\0" && ends_like_zip(file, size)?)
     }
 
     /// The names of all members.
@@ -151,6 +158,40 @@ impl Archive {
         self.zip.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Whether the file ends with an end record, at least one member and, except for large files, the list of members that
+/// the record locates.
+fn ends_like_zip(file: &(impl ReadAt + ?Sized), size: u64) -> io::Result<bool> {
+    // Most zip files have no comment, so that a remote file is not read twice.
+    for room in [END_LEN, END_ROOM as u64] {
+        let len = size.min(room);
+        let tail = file.read_vec_at(size - len, len)?;
+        let ends = (0..=tail.len() - END_LEN as usize).rev().filter(|&at| {
+            let record = &tail[at..];
+            let len = END_LEN + number_at(record, 20);
+            record.starts_with(END) && number_at(record, 10) > 0 && len == record.len() as u64
+        });
+        for at in ends {
+            let record = &tail[at..];
+            let list = number_at(record, 12) | number_at(record, 14) << 16;
+            let end = size - len + at as u64;
+            // Large files have another record before this one, which has the length of the list.
+            let (start, magic) = match list == u64::from(u32::MAX) {
+                true => (end.checked_sub(20), LOCATOR),
+                false => (end.checked_sub(list), ENTRY.magic),
+            };
+            if let Some(start) = start.filter(|start| start + 4 <= end)
+                && file.read_vec_at(start, 4)? == magic
+            {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// The start of the record before the end record of a large file.
+const LOCATOR: &[u8] = b"PK\x06\x07";
 
 /// A header with a name, in the zip format.
 struct Named<const N: usize> {

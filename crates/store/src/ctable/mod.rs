@@ -6,6 +6,7 @@ pub(super) mod cells;
 #[cfg(feature = "c")]
 mod change;
 mod column;
+mod condition;
 #[cfg(feature = "c")]
 mod data;
 #[cfg(feature = "c")]
@@ -40,6 +41,7 @@ pub use appender::TableAppender;
 pub(crate) use change::new_parts;
 pub use column::Column;
 use column::Stored;
+pub use condition::{Comparison, Condition};
 #[cfg(feature = "c")]
 pub use data::Data;
 use live::{LiveRows, Span};

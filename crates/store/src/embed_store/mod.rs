@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io::Cursor;
 use std::ops::Range;
 
-use crate::blosc2::{Error, ErrorKind, Result, SChunk, Target, Value};
+use crate::blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Target, Value};
 
 use blosc2_format::chunk::Params;
 use blosc2_format::frame::{Metalayer, Writer};
@@ -93,13 +93,13 @@ impl EmbedStore {
         Self::from_schunk(SChunk::open(bytes)?)
     }
 
-    /// A store without entries, for reading.
-    pub(crate) fn without_entries() -> Result<Self> {
+    /// A store without entries, for reading. Options: those for the frames beside it.
+    pub(crate) fn without_entries(options: &OpenOptions) -> Result<Self> {
         let version = Value::from([("version", 1.into())]).to_msgpack()?;
         let metalayers = [Metalayer { name: NAMES[0].to_owned(), content: version }];
         let frame = Writer::new(Cursor::new(Vec::new()), Params::default(), &metalayers);
         match frame.and_then(Writer::finish) {
-            Ok(frame) => Self::from_cframe(frame.into_inner()),
+            Ok(frame) => options.open(frame.into_inner()).and_then(Self::from_schunk),
             Err(fault) => Err(Error::new(ErrorKind::InvalidData, OPEN, fault)),
         }
     }

@@ -8,6 +8,7 @@ mod by_descriptor;
 #[cfg(not(unix))]
 mod by_path;
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io;
@@ -166,6 +167,32 @@ impl Folder {
         })?;
         files.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(files)
+    }
+
+    /// Whether a file in the directory or its subdirectories satisfies a condition, among the first `most` entries,
+    /// level by level. Subdirectories that cannot be read are skipped.
+    pub(super) fn any_file(
+        &self,
+        most: usize,
+        is_wanted: impl Fn(&Path) -> bool,
+    ) -> io::Result<bool> {
+        let (mut left, mut folders) = (most, VecDeque::from([PathBuf::new()]));
+        while let Some(folder) = folders.pop_front() {
+            let entries = match self.root.entries(&folder) {
+                Err(_) if !folder.as_os_str().is_empty() => continue,
+                entries => entries?,
+            };
+            for (name, kind, _) in entries.into_iter().take(left) {
+                left -= 1;
+                let name = folder.join(name);
+                match kind {
+                    EntryKind::File if is_wanted(&name) => return Ok(true),
+                    EntryKind::Folder => folders.push_back(name),
+                    _ => {}
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Syncs all files and directories to disk.

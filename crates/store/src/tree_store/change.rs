@@ -93,7 +93,7 @@ impl TreeStore {
     ) -> Result<Self> {
         let io = |error| Error::of_io(OPEN, error).at(path);
         let folder = Arc::new(Folder::open(target).map_err(io)?);
-        Self::check_index(&folder, path)?;
+        Self::check_index(&folder, path, true)?;
         let mut claim = Claim::take(&folder).map_err(|error| error.at(path))?;
         claimed(&mut claim).map_err(io)?;
         let writer = Some(Arc::new(FolderWriter::new(&folder, claim)));

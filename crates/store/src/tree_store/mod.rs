@@ -170,8 +170,8 @@ pub struct TreeStore {
 }
 
 impl TreeStore {
-    /// Opens a directory or a zip file for reading. Zip files of arrays (`.b2nd`) without the index `embed.b2e`, as
-    /// xarray-blosc2 writes them, can be read, too.
+    /// Opens a directory or a zip file for reading. Directories and zip files of frames (`.b2nd`, `.b2f`, `.b2b`)
+    /// without the index `embed.b2e`, as xarray-blosc2 writes them, can be read, too.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
@@ -202,9 +202,12 @@ impl TreeStore {
         Self::in_archive(Arc::new(file), path, &options).map_err(|error| error.at(path))
     }
 
-    /// Returns whether a path is a directory with a file `embed.b2e`, or a zip file. Only such paths can be stores.
+    /// Returns whether a path is a directory with a file `embed.b2e` or with frames (`.b2nd`, `.b2f`, `.b2b`), or a
+    /// zip file. Only such paths can be stores. Bytes before a zip file are skipped, as Python does. A directory with a
+    /// file `chunks.b2frame` is a sparse frame, not a store.
     ///
-    /// The content of the zip file is not checked: [`open`](Self::open) fails if it is not a store.
+    /// The search for frames visits at most 100,000 entries of the directory and its subdirectories. The content of the
+    /// zip file is not checked: [`open`](Self::open) fails if it is not a store.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the path cannot be read.
@@ -212,7 +215,8 @@ impl TreeStore {
         let path = path.as_ref();
         let io = |error: io::Error| Error::of_io(OPEN, error).at(path);
         if path.is_dir() {
-            return Ok(Folder::open(path).map_err(io)?.has_file(INDEX));
+            let folder = Folder::open(path).map_err(io)?;
+            return Ok(folder.has_file(INDEX) || has_frames(&folder).map_err(io)?);
         }
         if !fs::metadata(path).map_err(io)?.is_file() {
             return Ok(false);
@@ -220,7 +224,7 @@ impl TreeStore {
         Archive::is_in(&open_regular(path).map_err(io)?).map_err(io)
     }
 
-    /// Returns whether a source is a zip file. Only zip files can be stores.
+    /// Returns whether a source is a zip file, possibly after other bytes. Only zip files can be stores.
     ///
     /// The content of the zip file is not checked: [`open_source`](Self::open_source) fails if it is not a store.
     ///
@@ -253,30 +257,32 @@ impl TreeStore {
 
     fn in_archive(source: archive::Source, path: &Path, options: &OpenOptions) -> Result<Self> {
         let archive = Archive::open(source)?;
-        let embed = match archive.has(INDEX) {
-            true => open_member(&archive, INDEX, options)
-                .and_then(EmbedStore::from_schunk)
-                .map_err(|error| error.at(path.join(INDEX)))?,
-            // Other programs, such as xarray-blosc2, write arrays to a zip file without an index.
-            false if archive.names().any(|name| name.ends_with(".b2nd")) => {
-                EmbedStore::without_entries()?
-            }
-            false => {
-                let detail = format!(
-                    "it is a zip file with neither a member `{INDEX}` nor arrays (`.b2nd`), not a store"
-                );
-                return Err(Error::new(ErrorKind::InvalidData, OPEN, detail));
-            }
-        };
+        if !archive.has(INDEX) && !archive.names().any(has_frame_ending) {
+            let detail = format!("it is a zip file with neither a member `{INDEX}` nor frames");
+            return Err(Error::new(ErrorKind::InvalidData, OPEN, detail));
+        }
+        let embed = index_in_archive(&archive, options);
+        let embed = embed.map_err(|error| error.at(path.join(INDEX)))?;
         let names = archive.names().map(str::to_owned).collect();
         Self::new(path, Place::Archive(Arc::new(archive)), names, embed)
     }
 
-    /// Checks that a directory is a store.
-    fn check_index(folder: &Folder, path: &Path) -> Result<()> {
+    /// Checks that a directory is a store. Stores without an index can only be read.
+    fn check_index(folder: &Folder, path: &Path, is_changed: bool) -> Result<()> {
         let detail = match folder.kind(INDEX) {
             Ok(Some(EntryKind::File)) => return Ok(()),
-            Ok(None) => format!("the directory has no file `{INDEX}`, it is not a store"),
+            Ok(None) if is_changed => {
+                format!("it has no file `{INDEX}`; stores without it can only be read")
+            }
+            Ok(None) => match has_frames(folder) {
+                Ok(true) => return Ok(()),
+                Ok(false) => {
+                    format!(
+                        "the directory has neither a file `{INDEX}` nor frames, it is not a store"
+                    )
+                }
+                Err(error) => return Err(Error::of_io(OPEN, error).at(path)),
+            },
             Ok(Some(_)) => format!("its `{INDEX}` is not a regular file; links are not followed"),
             Err(error) => return Err(Error::of_io(OPEN, error).at(path)),
         };
@@ -285,13 +291,15 @@ impl TreeStore {
 
     fn in_folder(path: &Path, place: Place, options: &OpenOptions) -> Result<Self> {
         let folder = Arc::clone(place.folder().expect("an archive is not a folder"));
-        Self::check_index(&folder, path)?;
         let opened = || open_embed(&folder, options);
+        #[cfg(not(feature = "c"))]
+        let is_changed = false;
         #[cfg(feature = "c")]
-        let opened = || match place.is_writable() {
+        let (is_changed, opened) = (place.is_writable(), || match place.is_writable() {
             true => change::open_embed(&place, &folder, options),
             false => opened(),
-        };
+        });
+        Self::check_index(&folder, path, is_changed)?;
         let embed = opened()?;
         let files = folder.files().map_err(|error| Error::of_io(OPEN, error).at(path))?;
         // Names that are not UTF-8 have no key.
@@ -624,12 +632,40 @@ impl TreeStore {
     }
 }
 
+/// Whether a name ends like that of a frame.
+fn has_frame_ending(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending))
+}
+
+/// Whether a directory without an index is a store: it contains frames, and is not a sparse frame itself.
+fn has_frames(folder: &Folder) -> io::Result<bool> {
+    /// A directory with other content can be large.
+    const MOST: usize = 100_000;
+    if folder.has_file(&SPARSE_INDEX[1..]) {
+        return Ok(false);
+    }
+    folder.any_file(MOST, |name| {
+        name.to_str().is_some_and(|name| has_frame_ending(name) || name.ends_with(SPARSE_INDEX))
+    })
+}
+
+/// The embedded store of an archive. Other programs, such as xarray-blosc2, write frames to a zip file without one.
+fn index_in_archive(archive: &Archive, options: &OpenOptions) -> Result<EmbedStore> {
+    match archive.has(INDEX) {
+        true => open_member(archive, INDEX, options).and_then(EmbedStore::from_schunk),
+        false => EmbedStore::without_entries(options),
+    }
+}
+
 fn open_member(archive: &Archive, name: &str, options: &OpenOptions) -> Result<SChunk> {
     options.open(Target::storage(ReadOnly::new(archive.member(name)?)))
 }
 
-/// Opens the embedded store of a store in a directory.
+/// Opens the embedded store of a store in a directory. Other programs write frames to a directory without one.
 fn open_embed(folder: &Folder, options: &OpenOptions) -> Result<EmbedStore> {
+    if matches!(folder.kind(INDEX), Ok(None)) {
+        return EmbedStore::without_entries(options);
+    }
     let path = folder.path().join(INDEX);
     let file = folder.file(INDEX, Access::Read).map_err(failed(OPEN, &path))?;
     options.open(Target::file(file, &path)).and_then(EmbedStore::from_schunk)

@@ -4,20 +4,17 @@ use crate::blosc2::{Result, SChunk};
 
 use super::CHANGE;
 use super::place::Files;
-use super::{TreeStore, failed, open_embed, open_member};
+use super::{TreeStore, failed, index_in_archive, open_embed};
 use crate::ctable::Leaves;
-use crate::embed_store::EmbedStore;
 use crate::folder::EntryKind;
-use crate::key::{self, ENDINGS, INDEX};
+use crate::key::{self, ENDINGS};
 
 impl TreeStore {
     /// A copy of the handle for a table, which reads its parts from it.
     pub(crate) fn for_table(&self, key: &str) -> Result<Self> {
         let place = self.place.for_reading();
         let embed = match place.files() {
-            Files::Archive(archive) => {
-                EmbedStore::from_schunk(open_member(archive, INDEX, &self.options())?)?
-            }
+            Files::Archive(archive) => index_in_archive(archive, &self.options())?,
             Files::Folder(folder) => open_embed(folder, &self.options())?,
         };
         let mut copy = Self {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use blosc2::storage::ReadAt;
-use blosc2::{CParams, ErrorKind, NDArray, RawItems, SChunk, Value};
+use blosc2::{CParams, ErrorKind, Limits, NDArray, RawItems, SChunk, Value};
 use blosc2_store::{EmbedStore, Object, TreeStore};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -308,6 +308,19 @@ fn zip_files_of_others() {
     let error = TreeStore::open_rw(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
     assert!(fs::read(&path).unwrap() == arrays);
+    // Behind other bytes, with and without a comment.
+    let mut comment = arrays.clone();
+    let at = comment.len() - 2;
+    comment[at..].copy_from_slice(&[3, 0]);
+    comment.extend(b"abc");
+    for bytes in [&arrays, &comment] {
+        let behind = [b"#!/bin/sh\n", &bytes[..]].concat();
+        assert!(TreeStore::is_in(&behind).unwrap());
+        assert!(open(behind.clone()).unwrap().keys().eq(["/_coord_x"]));
+        assert!(!TreeStore::is_in(&[&behind[..], b"end"].concat()).unwrap());
+    }
+    // A frame that ends with a zip file is a frame.
+    assert!(!TreeStore::is_in(&[&node[..], &arrays].concat()).unwrap());
     let error = open(zipped(&[("embed.b2e", &index, deflated)])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert!(error.to_string().contains("`embed.b2e` is compressed"), "{error}");
@@ -617,4 +630,33 @@ fn zip_files_made_to_hurt() {
     assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
     assert!(error.to_string().contains("overlap"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn folders_of_frames_are_stores_for_reading() {
+    let node = NDArray::from_slice(&[1i32, 2], &[2]).unwrap().schunk().to_cframe().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.b2");
+    fs::create_dir_all(path.join("group")).unwrap();
+    fs::write(path.join("dataset.json"), "{}").unwrap();
+    assert!(!TreeStore::is_at(&path).unwrap());
+    let error = TreeStore::open(&path).unwrap_err();
+    assert!(error.to_string().contains("neither a file `embed.b2e` nor frames"), "{error}");
+    fs::write(path.join("group/a.b2nd"), &node).unwrap();
+    fs::write(path.join("b.b2nd"), &node).unwrap();
+    assert!(TreeStore::is_at(&path).unwrap());
+    let Object::TreeStore(store) = Object::open(&path).unwrap() else { panic!("a store") };
+    assert!(store.keys().eq(["/b", "/group/a"]) && store.groups().eq(["/group"]));
+    assert_eq!(store.array("/group/a").unwrap().read::<Vec<i32>>(..).unwrap(), [1, 2]);
+    // The limits of the store are those of its frames.
+    let limits = Limits { memory: 0, ..Limits::default() };
+    let store = TreeStore::open_with_limits(&path, limits, None).unwrap();
+    assert_eq!(store.get("/b").unwrap_err().kind(), ErrorKind::TooLarge);
+    let error = TreeStore::open_rw(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+    assert!(error.to_string().contains("can only be read"), "{error}");
+    assert!(!path.join("embed.b2e.b2lock").exists());
+    // A sparse frame is no store, whatever else is in its directory.
+    fs::write(path.join("chunks.b2frame"), b"").unwrap();
+    assert!(!TreeStore::is_at(&path).unwrap());
 }
