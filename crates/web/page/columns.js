@@ -36,6 +36,9 @@ export class Columns {
     this.app.state.column = this.shown = name;
     this.select.value = name;
     document.querySelector('#column-npy').disabled = !column.items;
+    for (const title of document.querySelectorAll('#table th[scope=col]')) {
+      if (title.textContent === name) title.setAttribute('aria-current', 'true'); else title.removeAttribute('aria-current');
+    }
     this.app.save();
     this.#read();
   }

@@ -338,7 +338,8 @@ function show(view) {
   $('#summary-title').textContent = isTable ? 'A column' : view === 'table' ? 'Save' : 'What is visible';
   $('#column-bar').hidden = $('#column-npy').hidden = !isTable;
   $('.columns').hidden = view === 'table' && !isTable;
-  $('[data-format=png]').hidden = view === 'table';
+  $('#scroller').classList.toggle('short', isTable);
+  showScope();
   $('[data-format=npy]').hidden = isTable;
   $('[data-format=csv]').textContent = isTable ? 'rows as .csv' : '.csv';
   $('#slice').placeholder = shape?.length ? ['0:10', ...shape.slice(1).map(() => ':')].join(', ') : '';
@@ -560,8 +561,8 @@ function showReport({ kind, good, complete, content, omitted, findings, members 
     const names = [...(members ? ['member'] : []), 'severity', 'offset', 'part', 'rule', 'expected', 'found'];
     parts.push(reportTable('Findings', names, findings.map((finding) => [
       ...(members ? [element('td', {}, finding.file ?? '')] : []),
-      element('td', { className: finding.severity }, finding.severity), element('td', {}, finding.part === 'file' && !finding.len ? '' : `${finding.offset}, ${size(finding.len)}`),
-      placeOf(finding), element('td', {}, finding.rule), element('td', {}, finding.expected), element('td', {}, finding.found)])));
+      element('td', { className: `tight ${finding.severity}` }, finding.severity), element('td', { className: 'tight' }, finding.part === 'file' && !finding.len ? '' : `${finding.offset}, ${size(finding.len)}`),
+      placeOf(finding), element('td', { className: 'tight' }, finding.rule), element('td', { className: 'loose' }, finding.expected), element('td', { className: 'loose' }, finding.found)])));
   }
   if (omitted) parts.push(element('p', {}, `${omitted} more findings are not listed.`));
   if (members) {
@@ -592,7 +593,7 @@ function keyOf(file) {
 /** The part of a finding; a chunk is a button that shows it. */
 function placeOf({ file, part, chunk }) {
   const key = keyOf(file);
-  if (chunk === null || (file ? key === undefined : !isPossible('chunks'))) return element('td', {}, part);
+  if (chunk === null || (file ? key === undefined : !isPossible('chunks'))) return element('td', { className: 'tight' }, part);
   const button = element('button', { type: 'button', title: 'Show it in the map of the chunks' }, part);
   button.addEventListener('click', async () => {
     if (key !== undefined) await chooseEntry(key);
@@ -601,7 +602,7 @@ function placeOf({ file, part, chunk }) {
     show('chunks');
     views.chunks.choose(chunk);
   });
-  return element('td', {}, button);
+  return element('td', { className: 'tight' }, button);
 }
 
 // Saving.
@@ -742,8 +743,13 @@ for (const [id, view, action] of [
 ]) $(id).addEventListener('click', () => action(views[view]));
 $('#cancel').addEventListener('click', () => { app.client.cancel($('#progress').dataset.type); showProgress(undefined); });
 $('#read-all').addEventListener('click', () => (app.items.table ? columns : views[app.state.view]).readAll());
-$('#scope').addEventListener('change', () => {
+/** Shows what the chosen part needs: the field of the slice. A picture is of what is visible. */
+function showScope() {
   $('#slice').hidden = $('#scope').value !== 'slice';
+  $('[data-format=png]').hidden = $('#scope').value !== 'visible' || app.state.view === 'table';
+}
+$('#scope').addEventListener('change', () => {
+  showScope();
   if (!$('#slice').hidden) $('#slice').focus();
 });
 $('#column-npy').addEventListener('click', () => saveAs('npy', columns.shown));

@@ -216,11 +216,12 @@ export class Picture {
     if (right - left > 240) label(`axis ${c}: ${cols[0]} to ${cols[1] - 1}`, right, bottom, true, true);
   }
 
-  /** Shows an item in the middle, and marks it. */
+  /** Marks an item; if it is not visible, moves it to the middle. */
   goTo(at) {
     const [row, col] = this.app.state.axes.map((axis) => at[axis]);
     if (!this.window) return;
-    this.window.center = [row + 0.5, col + 0.5];
+    const isVisible = this.visible().every(([start, end], k) => [row, col][k] >= start && [row, col][k] < end);
+    if (!isVisible) this.window.center = [row + 0.5, col + 0.5];
     this.mark = [row, col];
     this.changed();
   }

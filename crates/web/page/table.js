@@ -170,7 +170,8 @@ export class Table {
     const corner = element('th', { scope: 'col' }, row === undefined ? '' : col === undefined ? 'index' : `axis ${row} \\ ${col}`);
     const names = [];
     for (let k = cols[0]; k < cols[1]; k += 1) {
-      names.push(element('th', { scope: 'col' }, this.#title(k)));
+      const isChosen = fields && this.app.columns.shown === fields[k];
+      names.push(element('th', { scope: 'col', ...(isChosen ? { 'aria-current': 'true' } : {}) }, this.#title(k)));
     }
     this.table.tHead.replaceChildren(element('tr', {}, corner, ...names));
     const width = cols[1] - cols[0];

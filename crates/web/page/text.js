@@ -25,7 +25,7 @@ export function size(bytes) {
   let unit = 0;
   let value = bytes;
   for (; value >= 1024 && unit + 1 < units.length; unit += 1) value /= 1024;
-  return unit === 0 ? `${bytes} bytes` : `${value.toFixed(value < 10 ? 2 : 1)} ${units[unit]}`;
+  return unit === 0 ? `${bytes} byte${bytes === 1 ? '' : 's'}` : `${value.toFixed(value < 10 ? 2 : 1)} ${units[unit]}`;
 }
 
 /** Returns the label for a value of an enumeration of facts. */

@@ -166,8 +166,13 @@ impl Viewer {
                 about["kind"] = rows.kind().into();
                 about["nrows"] = len.into();
                 let columns = rows.columns();
-                if rows.table().is_some() {
+                if let Some(table) = rows.table() {
                     about["columns"] = columns.as_array().map_or(0, Vec::len).into();
+                    if let (Ok(nbytes), Ok(cbytes)) = (table.nbytes(), table.cbytes()) {
+                        about["nbytes"] = nbytes.into();
+                        about["cbytes"] = cbytes.into();
+                        about["ratio"] = (nbytes as f64 / cbytes.max(1) as f64).into();
+                    }
                 }
                 json!({ "shape": [len], "table": true, "numbers": [], "columns": columns })
             }

@@ -325,6 +325,36 @@ impl CTable {
         self.live.len()
     }
 
+    /// Returns the number of bytes of all stored columns before compression, and of the mask of valid rows. Columns that
+    /// cannot be read do not count. Python: `table.nbytes`.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`values`](Self::values), except of single columns.
+    pub fn nbytes(&self) -> Result<u64> {
+        self.sizes().map(|[nbytes, _]| nbytes)
+    }
+
+    /// Returns the number of stored bytes of what [`nbytes`](Self::nbytes) counts. Python: `table.cbytes`.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`nbytes`](Self::nbytes).
+    pub fn cbytes(&self) -> Result<u64> {
+        self.sizes().map(|[_, cbytes]| cbytes)
+    }
+
+    fn sizes(&self) -> Result<[u64; 2]> {
+        self.check_current(None)?;
+        let marks = self.live.marks();
+        let mut sizes = [read::nbytes_of(marks), marks.schunk().cbytes()];
+        let stored = self.columns.iter().filter_map(|column| self.stored(&column.name).ok());
+        for (_, stored) in stored {
+            for (sum, size) in sizes.iter_mut().zip(stored.sizes()) {
+                *sum = sum.saturating_add(size);
+            }
+        }
+        Ok(sizes)
+    }
+
     /// Returns the ranges of the valid rows that are stored together, in ascending order. Each range contains the valid
     /// rows of one chunk of the mask of valid rows, or of a part of a large chunk; together, they contain all rows that
     /// [`nrows`](Self::nrows) counts. A chunk without valid rows has no range.

@@ -111,6 +111,19 @@ impl Stored {
         parts
     }
 
+    /// The bytes of its content, without the padding of chunks, and the stored bytes.
+    pub(super) fn sizes(&self) -> [u64; 2] {
+        let nbytes = match &self.content {
+            Content::Items(array) => nbytes_of(array),
+            Content::Codes { codes, texts, .. } => nbytes_of(codes) + texts.schunk().nbytes(),
+            Content::Texts { offsets, bytes } => nbytes_of(offsets) + nbytes_of(bytes),
+            Content::Batches(array) => array.schunk().nbytes(),
+            Content::Cells(array) => array.schunk().nbytes(),
+        };
+        let cbytes = self.schunks().iter().map(|schunk| schunk.cbytes()).sum();
+        [nbytes + self.marks.as_ref().map_or(0, nbytes_of), cbytes]
+    }
+
     /// The distinct strings of a dictionary, in the order of their codes.
     pub(super) fn words(&self) -> Result<Option<&[String]>> {
         let Content::Codes { texts, decoded, .. } = &self.content else { return Ok(None) };
@@ -369,6 +382,11 @@ fn values(
         values.push(if is_null { Value::None } else { value(row)? });
     }
     Ok(values)
+}
+
+/// The bytes of the items of an array.
+pub(super) fn nbytes_of(array: &NDArray) -> u64 {
+    array.len().saturating_mul(array.typesize() as u64)
 }
 
 /// The revision of the part whose lengths or strings are kept in memory; `None` if there is none.

@@ -65,8 +65,6 @@ STRUCTURES = [
 ]
 for k, dtype in enumerate(map(np.dtype, DTYPES + STRUCTURES)):
     write(f"dtype-{k}", items(dtype, 11 * 7).reshape(11, 7), chunks=(4, 5), blocks=(2, 3))
-    # And with all items in one block.
-    write(f"dtype-{k}-one", items(dtype, 30))
 
 # Zero to eight dimensions; edges of shapes, chunks and blocks.
 for ndim in range(9):
@@ -187,7 +185,8 @@ for version in ("2.7.1", "4.14.1"):
         except (blosc2.exceptions.UnsafeDeserializationError, ValueError):
             # Computations and references have no items.
             continue
-        if path.is_file() and isinstance(array, blosc2.NDArray) and array.dtype != object:
+        # Uninitialized items have no values.
+        if path.stem != "uninit" and path.is_file() and isinstance(array, blosc2.NDArray) and array.dtype != object:
             expect(path, array[()])
             python += 1
 
@@ -197,9 +196,10 @@ for line in (golden / "LIST").read_text().splitlines():
     name, *contents = line.split(" ")
     contents = dict(each.split("=") for each in contents)
     size = next((int(part[2:]) for part in name.split(".b")[0].split("_") if part[:2] == "ts"), None)
-    # Files with one size of chunks and a size of items; Lizard is a discontinued codec.
+    # Files with one size of chunks and a size of items. Lizard is a discontinued codec, and these files have a format of
+    # Zstandard before its first version.
     if name.startswith(("early-frame/", "packed/", "old-frames/beta.")) and size in (1, 2, 4, 8) and "raw" in contents \
-            and not any(part in name for part in ("QUIRK", "NEGATIVE", "lizard", "append", "short_last")):
+            and not any(part in name for part in ("QUIRK", "NEGATIVE", "lizard", "/a3_zstd", "append", "short_last", "last_bigger", "_n0")):
         raw = (golden / "raw" / contents["raw"]).read_bytes()
         expect(golden / name, np.frombuffer(raw, f"<u{size}"))
 

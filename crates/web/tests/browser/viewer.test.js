@@ -228,6 +228,7 @@ test('a column of a table has statistics', () => withPage(async (page) => {
     await page.waitForSelector('#summary[data-done=true]');
     return statistics(page);
   };
+  assert.ok(Number((await facts(page)).ratio) > 2);
   // 3,000 rows: those that 7 divides are null, and those that 11 divides NaN.
   const speed = await column('speed');
   assert.equal(speed.null, '429');
@@ -481,11 +482,16 @@ for (const colorScheme of ['light', 'dark']) {
         await view(page, name);
         await check(name);
       }
-      await choose(page, 'damaged.b2nd');
+      await choose(page, 'kinds.b2z');
+      await page.waitForSelector('#summary[data-done=true]');
+      await check('a table');
+      await page.check('#internal');
+      await check('the internal members of a table');
+      await choose(page, 'damaged.b2z');
       await page.click('#tab-check');
       await page.click('#check-all');
       await page.waitForSelector('#report[data-done=true]');
-      await check('check');
+      await check('the check of a store');
       await page.click('#open-url');
       await check('the dialog of addresses');
     } finally {
@@ -501,4 +507,8 @@ test('nothing is wider than a phone', () => withPage(async (page) => {
     const [width, view] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
     assert.ok(width <= view, `${name}: ${width} in ${view}`);
   }
+  await choose(page, 'kinds.b2z');
+  await page.waitForSelector('#summary[data-done=true]');
+  const [width, view] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  assert.ok(width <= view, `a table: ${width} in ${view}`);
 }, { viewport: { width: 360, height: 740 } }));
