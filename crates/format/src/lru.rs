@@ -51,6 +51,13 @@ impl<K: Hash + Eq + Copy, V: Clone> Lru<K, V> {
         self.size += size;
     }
 
+    /// Removes all values.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.uses.clear();
+        self.size = 0;
+    }
+
     fn remove(&mut self, key: &K) {
         if let Some(entry) = self.entries.remove(key) {
             self.uses.remove(&entry.used);

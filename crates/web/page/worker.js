@@ -13,6 +13,8 @@ const SLICE = 25;
 const UPDATE = 120;
 /** The number of blocks whose bytes are requested from a server at the same time. */
 const AHEAD = 24;
+/** The number of requests one after the other: pages of the index, the head of a chunk, blocks. */
+const ROUNDS = 4;
 /** Parts of a file with a smaller distance, in bytes, are one request. */
 const GAP = 16384;
 /** After this number of blocks that cannot be read, a view is not continued. */
@@ -29,6 +31,16 @@ let bytesRead = 0;
 let onRead = () => {};
 /** The id of the newest request of each type of long work. */
 const active = new Map();
+/** What ends the requests in advance of each type of long work. */
+const requests = new Map();
+
+/** Ends long work of a type, or of all types. */
+function stop(types = [...active.keys()]) {
+  for (const type of types) {
+    active.delete(type);
+    requests.get(type)?.abort();
+  }
+}
 
 self.blosc2Read = (handle, offset, bytes) => {
   files.get(handle).read(offset, bytes);
@@ -93,36 +105,49 @@ async function remoteFile(url) {
   }
   const version = answer.getResponseHeader('ETag') ?? answer.getResponseHeader('Last-Modified');
   /** Parts that were requested in advance: objects with `offset` and `bytes`. */
-  let parts = [];
+  const parts = new Set();
   /** While it is an array, it collects the ranges that are not in `parts`, instead of waiting for the server. */
   let missing;
-  const part = async ({ offset, end }) => {
+  const part = async ({ offset, end }, signal) => {
     // The cache of the browser would let requests for one address wait for each other.
-    const answer = await fetch(url, { cache: 'no-store', headers: { Range: `bytes=${offset}-${end - 1}` } });
+    const answer = await fetch(url, { cache: 'no-store', signal, headers: { Range: `bytes=${offset}-${end - 1}` } });
     const found = answer.headers.get('ETag') ?? answer.headers.get('Last-Modified');
+    if (answer.status !== 206 || found !== version) {
+      await answer.body?.cancel();
+      return undefined;
+    }
     const bytes = new Uint8Array(await answer.arrayBuffer());
-    if (answer.status === 206 && found === version && bytes.length === end - offset) parts.push({ offset, bytes });
+    return bytes.length === end - offset ? { offset, bytes } : undefined;
   };
   return {
     size,
     /**
-     * Runs `attempt`, and requests all bytes that it needs at the same time, until it needs no more. What a request
-     * does not bring is requested again, with a message about the failure, by the one who needs it.
+     * Runs `attempt`, and requests all bytes that it needs at the same time, until it needs no more, or `signal` is set.
+     * What a request does not bring is requested again, with a message about the failure, by the one who needs it.
      */
-    async ahead(attempt) {
-      for (let round = 0; round < 4; round += 1) {
-        missing = [];
-        attempt();
-        const ranges = joined(missing);
+    async ahead(attempt, signal) {
+      const mine = [];
+      try {
+        for (let round = 0; !signal.aborted; round += 1) {
+          missing = [];
+          attempt();
+          const ranges = joined(missing);
+          missing = undefined;
+          if (ranges.length === 0 || round === ROUNDS) break;
+          const found = await Promise.all(ranges.map((range) => part(range, signal).catch(() => undefined)));
+          for (const each of found.filter(Boolean)) {
+            parts.add(each);
+            mine.push(each);
+          }
+        }
+      } finally {
         missing = undefined;
-        if (ranges.length === 0) break;
-        await Promise.all(ranges.map((range) => part(range).catch(() => {})));
+        for (const each of mine) parts.delete(each);
       }
-      parts = [];
     },
     read(offset, bytes) {
       const end = offset + bytes.length;
-      const known = parts.find((part) => part.offset <= offset && end <= part.offset + part.bytes.length);
+      const known = [...parts].find((part) => part.offset <= offset && end <= part.offset + part.bytes.length);
       if (known) return bytes.set(known.bytes.subarray(offset - known.offset, end - known.offset));
       if (missing) {
         missing.push({ offset, end });
@@ -197,7 +222,9 @@ async function run({ id, type, budget = Infinity }, step, update, isCoarse = () 
   const file = files.get(1);
   for (let more = true; more;) {
     if (file.ahead) {
-      await file.ahead(() => viewer.prepare(type, AHEAD));
+      const abort = new AbortController();
+      requests.set(type, abort);
+      await file.ahead(() => viewer.prepare(type, AHEAD), abort.signal);
       if (active.get(type) !== id) return;
     }
     const end = performance.now() + SLICE;
@@ -258,13 +285,13 @@ const actions = {
     files.set(1, file ? localFile(file) : await remoteFile(url));
     viewer?.free();
     viewer = undefined;
-    active.clear();
+    stop();
     bytesRead = 0;
     viewer = module.Viewer.open(1, files.get(1).size);
     return JSON.parse(viewer.facts());
   },
   choose({ key }) {
-    active.clear();
+    stop();
     viewer.choose(key);
     return JSON.parse(viewer.facts());
   },
@@ -343,9 +370,10 @@ const ready = (async () => {
 self.onmessage = async ({ data: message }) => {
   const { id, type } = message;
   if (type === 'cancel') {
-    active.delete(message.what);
+    stop([message.what]);
     return;
   }
+  stop([type]);
   active.set(type, id);
   try {
     await ready;

@@ -71,7 +71,11 @@ pub fn facts(data: &mut Data, chunk: u64) -> Result<Value, Error> {
         geometry.chunk_items(chunk)?.into_iter().map(|range| [range.start, range.end]).collect();
     let nbytes = geometry.chunk_len();
     let place = data.file().chunk_place(chunk)?;
-    let more = match (place, data.file().chunk_header(chunk)?) {
+    let header = match place {
+        Some(Place::Index(_)) => None,
+        _ => data.file().chunk_header(chunk)?,
+    };
+    let more = match (place, header) {
         (Some(Place::Index(special)), _) => json!({ "cbytes": 0, "data": name(special) }),
         (_, Some(header)) => json!({
             "place": match place {

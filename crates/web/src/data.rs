@@ -153,11 +153,15 @@ impl Data {
         self.file.is_cached(chunk, &range)
     }
 
+    /// The last chunk of a super-chunk can be shorter; the chunks of an array have one size.
     fn block_range(&self, chunk: u64, block: u64) -> Range<usize> {
+        let range = self.geometry.block_range(block);
+        if self.file.geometry().is_some() {
+            return range;
+        }
         let len = self.geometry.chunk_len();
         let left = self.file.info().nbytes.saturating_sub(chunk.saturating_mul(len as u64));
         let end = usize::try_from(left).map_or(len, |left| left.min(len));
-        let range = self.geometry.block_range(block);
         range.start.min(end)..range.end.min(end)
     }
 }
@@ -259,6 +263,7 @@ impl Slice {
         let geometry = data.geometry.clone();
         data.block(chunk, block, |bytes| {
             let mut full = Cow::from(bytes);
+            // The last block of a super-chunk; the slice is within its items.
             if bytes.len() < geometry.block_len() {
                 full.to_mut().resize(geometry.block_len(), 0);
             }

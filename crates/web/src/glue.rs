@@ -40,6 +40,15 @@ impl ReadAt for FileOfWorker {
             io::Error::other(error.as_string().unwrap_or_else(|| "reading fails".to_owned()))
         })
     }
+
+    /// Asks for all ranges, also after an error: the worker can collect what is missing.
+    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        let mut outcome = Ok(());
+        for (offset, buffer) in ranges {
+            outcome = outcome.and(self.read_exact_at(*offset, buffer));
+        }
+        outcome
+    }
 }
 
 /// An open file: see [`crate::viewer::Viewer`].

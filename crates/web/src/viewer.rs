@@ -22,6 +22,9 @@ use crate::{colour, facts, item, printable};
 /// The maximum number of cells of a table that are returned at once.
 const MAX_CELLS: u64 = 20_000;
 
+/// The maximum number of decoded bytes that are read in advance.
+const MAX_AHEAD: usize = 32 << 20;
+
 /// An error as text.
 pub type Result<T> = std::result::Result<T, String>;
 
@@ -301,10 +304,15 @@ impl Viewer {
         self.plot.as_ref().map_or(Value::Null, Plot::statistics)
     }
 
-    /// Tries to read the next `count` blocks of the `picture`, the `plot` or the `export`. Errors are not returned: the
-    /// step that needs the block returns them. A source that does not wait can so learn which bytes are needed.
+    /// Tries to read the next `count` blocks of the `picture`, the `plot` or the `export`, or fewer if they are large.
+    /// Errors are not returned: the step that needs the block returns them. A source that does not wait can so learn which
+    /// bytes are needed. Does nothing for files whose blocks do not stay in memory.
     pub fn prepare(&mut self, what: &str, count: usize) {
         let Ok(data) = &mut self.data else { return };
+        if data.file().info().kind != Kind::Frame {
+            return;
+        }
+        let count = count.min(MAX_AHEAD / data.geometry().block_len().max(1)).max(1);
         let blocks = match (what, &self.export) {
             ("picture", _) => self.picture.as_ref().map(|picture| picture.next_blocks(data, count)),
             ("plot", _) => self.plot.as_ref().map(|plot| plot.next_blocks(data, count)),

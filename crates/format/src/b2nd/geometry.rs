@@ -12,6 +12,9 @@ const MAX_CHUNK_LEN: u64 = i32::MAX as u64 - 32;
 /// One value per axis; the values after the last axis are unused.
 type Index = [u64; MAX_NDIM];
 
+/// The maximum number of blocks that [`Geometry::gather`] requests at once.
+const MAX_GATHERED: usize = 4096;
+
 /// The layout of the items of an array in chunks and blocks.
 ///
 /// The chunks of an array form a grid, and the blocks of a chunk form a grid. Both grids are
@@ -256,13 +259,7 @@ impl Geometry {
             let chunks = axis.chunks(range);
             (first[number], count[number]) = (chunks.start, chunks.end - chunks.start);
         }
-        let (ndim, grid) = (ranges.len(), self.chunk_grid.clone());
-        // This is at most the number of chunks.
-        let total: u64 = if count.contains(&0) { 0 } else { count[..ndim].iter().product() };
-        Ok((0..total).map(move |number| {
-            let place = unravel(number, &count[..ndim]);
-            ravel(first.iter().zip(place).map(|(first, place)| first + place), &grid)
-        }))
+        Ok(grid_part(first, count, &self.chunk_grid))
     }
 
     /// Copies items of a decoded chunk to the buffer of a slice.
@@ -295,24 +292,22 @@ impl Geometry {
     /// # Errors
     /// [`Error::Argument`]: there is no chunk at this index, the slice is out of bounds, or the number of ranges differs
     /// from the number of axes.
-    pub fn blocks_of(&self, chunk: u64, ranges: &[Range<u64>]) -> Result<Vec<u64>, Error> {
-        self.check_chunk(chunk)?;
+    pub fn blocks_of(
+        &self,
+        chunk: u64,
+        ranges: &[Range<u64>],
+    ) -> Result<impl Iterator<Item = u64>, Error> {
+        let items = self.chunk_items(chunk)?;
         self.check_box(ranges)?;
-        let place = unravel(chunk, &self.chunk_grid);
-        let mut blocks = vec![0];
+        let (mut first, mut count) = ([0; MAX_NDIM], [1; MAX_NDIM]);
         for (number, (axis, range)) in self.axes().zip(ranges).enumerate() {
-            let chunk = axis.chunk(place[number]);
-            let (start, end) = (range.start.max(chunk.start), range.end.min(chunk.end));
-            if start >= end {
-                return Ok(Vec::new());
-            }
-            let [start, end] = [start, end].map(|index| index - chunk.start);
-            let places = start / axis.block..end.div_ceil(axis.block);
-            let side = self.block_grid[number];
-            let within = |block: u64| places.clone().map(move |place| block * side + place);
-            blocks = blocks.into_iter().flat_map(within).collect();
+            let items = &items[number];
+            let (start, end) = (range.start.max(items.start), range.end.min(items.end));
+            let [start, end] = [start, end.max(start)].map(|index| index - items.start);
+            first[number] = start / axis.block;
+            count[number] = if start == end { 0 } else { end.div_ceil(axis.block) - first[number] };
         }
-        Ok(blocks)
+        Ok(grid_part(first, count, &self.block_grid))
     }
 
     /// Copies items of a decoded block to the buffer of a slice, like [`assemble`](Self::assemble) those of a chunk.
@@ -340,7 +335,7 @@ impl Geometry {
 
     /// Fills `out` with the items of a slice, in C order. `ranges` contains one range of indices for each axis.
     ///
-    /// `read` is called for each chunk with items of the slice. It receives the index of the chunk, the ranges of the
+    /// `read` is called for each chunk with items of the slice, several times if the chunk has many blocks. It receives the index of the chunk, the ranges of the
     /// needed blocks in the decoded chunk, and a function. It calls this function with the index of each range, and the
     /// bytes in the range.
     ///
@@ -354,15 +349,18 @@ impl Geometry {
         mut read: impl FnMut(u64, &[Range<usize>], &mut dyn FnMut(usize, &[u8])) -> Result<(), E>,
     ) -> Result<(), E> {
         for chunk in self.chunks_of(ranges)? {
-            let blocks = self.blocks_of(chunk, ranges)?;
-            let places: Vec<_> = blocks.iter().map(|&block| self.block_range(block)).collect();
-            let mut outcome = Ok(());
-            read(chunk, &places, &mut |at, bytes| {
-                if outcome.is_ok() {
-                    outcome = self.assemble_block(chunk, blocks[at], bytes, ranges, out);
-                }
-            })?;
-            outcome?;
+            let mut rest = self.blocks_of(chunk, ranges)?.peekable();
+            while rest.peek().is_some() {
+                let blocks: Vec<_> = rest.by_ref().take(MAX_GATHERED).collect();
+                let places: Vec<_> = blocks.iter().map(|&block| self.block_range(block)).collect();
+                let mut outcome = Ok(());
+                read(chunk, &places, &mut |at, bytes| {
+                    if outcome.is_ok() {
+                        outcome = self.assemble_block(chunk, blocks[at], bytes, ranges, out);
+                    }
+                })?;
+                outcome?;
+            }
         }
         Ok(())
     }
@@ -579,6 +577,17 @@ fn product(sizes: &[u64]) -> Option<u64> {
 /// Returns the index in C order of a position in a grid.
 fn ravel(place: impl IntoIterator<Item = u64>, grid: &[u64]) -> u64 {
     grid.iter().zip(place).fold(0, |all, (size, place)| all * size + place)
+}
+
+/// Returns the indices in C order of the positions in a part of a grid, which starts at `first`.
+fn grid_part(first: Index, count: Index, grid: &[u64]) -> impl Iterator<Item = u64> + use<> {
+    let (ndim, grid) = (grid.len(), grid.to_vec());
+    // This is at most the size of the grid.
+    let total: u64 = if count.contains(&0) { 0 } else { count[..ndim].iter().product() };
+    (0..total).map(move |number| {
+        let place = unravel(number, &count[..ndim]);
+        ravel(first.iter().zip(place).map(|(first, place)| first + place), &grid)
+    })
 }
 
 /// Returns the position in a grid of an index in C order that is within the grid.

@@ -213,7 +213,8 @@ impl<'a> File<'a> {
 
     /// Returns whether [`read_ranges`](Self::read_ranges) returns this range of a chunk without reading and decoding.
     pub fn is_cached(&mut self, number: u64, range: &Range<usize>) -> bool {
-        self.decoded.as_ref().is_some_and(|(decoded, _)| *decoded == number)
+        let is_inside = |data: &Vec<u8>| range.end <= data.len();
+        self.decoded.as_ref().is_some_and(|(decoded, data)| *decoded == number && is_inside(data))
             || self.source.is_cached(number, range)
     }
 

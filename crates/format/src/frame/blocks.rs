@@ -1,7 +1,7 @@
 //! The reader of single blocks: only the stored bytes of the needed blocks are read, and the blocks that were decoded
 //! last stay in memory.
 
-use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,14 +14,21 @@ use crate::{Error, Limit, Limits, ReadAt};
 const SHORT: u32 = 256 << 10;
 /// The default size of the cache of decoded blocks, in bytes.
 const CACHE: u64 = 4 << 20;
+/// Chunks with more blocks are read completely: their tables are as long as their data.
+const MAX_BLOCKS: u32 = 1 << 20;
+/// The index of the data of a chunk with variable-length blocks.
+const WHOLE: usize = usize::MAX - 1;
 /// The code of the filter delta, which needs the first block to decode the others.
 const DELTA: u8 = 3;
 
 /// A frame that is open for reading parts of chunks.
 ///
 /// A block is read without the rest of its chunk: the header with the table of block starts, then the stored bytes of
-/// the block. These chunks are read completely: short ones, those with a checksum that was not compared yet, and those
-/// whose blocks depend on each other (delta, dictionaries) or have variable lengths.
+/// the block. These chunks are read completely: short ones, those with a checksum that was not compared yet, those
+/// whose blocks depend on each other (delta, dictionaries) or have variable lengths, and those with a table of block
+/// starts that no library writes.
+///
+/// What is in memory is not read again: a change of the frame by another program is not seen then.
 ///
 /// ```
 /// use blosc2_format::Limits;
@@ -39,34 +46,43 @@ const DELTA: u8 = 3;
 #[derive(Debug)]
 pub struct BlockReader<R> {
     frame: Frame<R>,
-    /// What was read of chunks.
-    heads: Lru<u64, Arc<Head>>,
+    headers: Lru<u64, Arc<Header>>,
+    /// The stored bytes of chunks, or only their heads.
+    stored: Lru<u64, Arc<Stored>>,
+    /// Decoded blocks; a chunk with variable-length blocks has one entry with the index [`WHOLE`].
     blocks: Lru<(u64, usize), Arc<[u8]>>,
     decoder: Decoder,
 }
 
 /// What is in memory of the stored bytes of a chunk.
 #[derive(Debug)]
-struct Head {
-    header: Header,
+struct Stored {
+    header: Arc<Header>,
     /// All bytes, or the header and the table of block starts.
     bytes: Vec<u8>,
     /// The range of each block in the stored chunk, if only the head is in memory.
     places: Option<Vec<Range<u32>>>,
 }
 
+/// Stored bytes of blocks: ranges of the stored chunk, in ascending order, and their bytes.
+type Fetched = Vec<(Range<u32>, Vec<u8>)>;
+
 impl<R: ReadAt> BlockReader<R> {
     /// Wraps a frame. The cache of decoded blocks has 4 MiB.
     pub fn new(frame: Frame<R>) -> Self {
-        let (heads, blocks) = (Lru::new(CACHE / 4), Lru::new(CACHE));
-        Self { frame, heads, blocks, decoder: Decoder::default() }
+        let [headers, stored, blocks] = caches(CACHE);
+        let (headers, stored, blocks) = (Lru::new(headers), Lru::new(stored), Lru::new(blocks));
+        Self { frame, headers, stored, blocks, decoder: Decoder::default() }
     }
 
-    /// Sets the maximum number of bytes of decoded blocks in memory, and drops the blocks that are in memory. A quarter
-    /// of this number is the limit for stored bytes in memory. The last block and the last chunk stay in memory even if
-    /// they are larger.
+    /// Sets the maximum number of bytes of decoded blocks in memory, and removes the blocks that are in memory. Stored
+    /// bytes may take a quarter of this number, and headers a sixteenth. A block or a chunk that is larger is the only one
+    /// in memory.
     pub fn set_cache(&mut self, nbytes: u64) {
-        (self.heads, self.blocks) = (Lru::new(nbytes / 4), Lru::new(nbytes));
+        let [headers, stored, blocks] = caches(nbytes);
+        self.headers = Lru::new(headers);
+        self.stored = Lru::new(stored);
+        self.blocks = Lru::new(blocks);
     }
 
     /// Returns the frame.
@@ -81,16 +97,18 @@ impl<R: ReadAt> BlockReader<R> {
 
     /// Returns whether the bytes in `range` of the decoded chunk at index `number` are in memory.
     pub fn is_cached(&mut self, number: u64, range: &Range<usize>) -> bool {
-        let Some(head) = self.heads.get(&number) else { return false };
-        match head.header.special {
-            Some(_) => true,
-            None => {
-                !head.header.variable_blocks
-                    && head
-                        .blocks_of(range)
-                        .all(|block| self.blocks.get(&(number, block)).is_some())
-            }
+        let Some(header) = self.headers.get(&number) else { return false };
+        if range.end > header.nbytes as usize {
+            return false;
         }
+        match header.special {
+            Some(_) => self.stored.get(&number).is_some(),
+            None => blocks_of(&header, range).all(|block| self.cached(number, block).is_some()),
+        }
+    }
+
+    fn cached(&mut self, number: u64, block: usize) -> Option<Arc<[u8]>> {
+        self.blocks.get(&(number, block))
     }
 
     /// Returns the bytes in `range` of the decoded chunk at index `number`.
@@ -109,7 +127,8 @@ impl<R: ReadAt> BlockReader<R> {
     ///
     /// # Errors
     /// - [`Error::Argument`]: a range is not inside the chunk;
-    /// - [`Error::Limit`]: the chunk is larger than [`Limits::memory`];
+    /// - [`Error::Limit`]: a range, a block or the stored chunk is larger than [`Limits::memory`];
+    /// - [`Error::Io`] with the kind [`ErrorKind::ResourceBusy`]: the chunk was changed while it was read;
     /// - the errors of [`Frame::decode_chunk`].
     pub fn read_ranges(
         &mut self,
@@ -117,52 +136,69 @@ impl<R: ReadAt> BlockReader<R> {
         ranges: &[Range<usize>],
         mut each: impl FnMut(usize, &[u8]),
     ) -> Result<(), Error> {
-        let head = self.head(number)?;
-        let nbytes = head.header.nbytes as usize;
-        let is_outside = |range: &&Range<usize>| range.start > range.end || range.end > nbytes;
-        if let Some(range) = ranges.iter().find(is_outside) {
-            let what = format!("bytes {range:?} of chunk {number}, which has {nbytes} bytes");
-            return Err(Error::Argument(what));
-        }
-        if head.header.special.is_some() {
-            fill_ranges(&head, ranges, each);
-            return Ok(());
-        }
-        if head.header.variable_blocks {
-            let mut data = Vec::new();
-            self.decoder.decode_vec(&head.chunk(&self.frame)?, &mut data)?;
-            ranges.iter().enumerate().for_each(|(at, range)| each(at, &data[range.clone()]));
-            return Ok(());
-        }
-        let wanted = || ranges.iter().flat_map(|range| head.blocks_of(range));
-        // Other blocks can drop these from the cache before they are used.
-        let stored = self.fetch(number, &head, wanted())?;
-        let chunk = match head.places {
-            None => Some(head.chunk(&self.frame)?),
-            Some(_) => None,
+        let mut header = self.header(number)?;
+        self.check(number, &header, ranges)?;
+        let is_missing = |reader: &mut Self, header: &Header| {
+            let mut blocks = ranges.iter().flat_map(|range| blocks_of(header, range));
+            header.special.is_some() || blocks.any(|block| reader.cached(number, block).is_none())
         };
-        let len = head.header.block_len() as usize;
+        let mut stored = None;
+        let mut fetched = Fetched::new();
+        if is_missing(self, &header) {
+            let read = self.stored(number)?;
+            if read.header != header {
+                header = Arc::clone(&read.header);
+                self.check(number, &header, ranges)?;
+            }
+            let blocks = ranges.iter().flat_map(|range| blocks_of(&header, range));
+            fetched = self.fetch(number, &read, blocks)?;
+            stored = Some(read);
+        }
+        if let (Some(_), Some(stored)) = (header.special, &stored) {
+            fill_ranges(stored, ranges, each);
+            return Ok(());
+        }
+        let len = if header.variable_blocks { header.nbytes } else { header.block_len() } as usize;
         let mut joined = Vec::new();
         for (at, range) in ranges.iter().enumerate() {
-            let blocks = head.blocks_of(range);
-            joined.clear();
+            let blocks = blocks_of(&header, range);
             let is_one = blocks.len() == 1;
-            for block in blocks {
-                let data = match self.blocks.get(&(number, block)) {
+            joined.clear();
+            for (place, block) in blocks.enumerate() {
+                let start = if header.variable_blocks { 0 } else { block * len };
+                let data = match self.cached(number, block) {
                     Some(data) => data,
-                    None => self.decode(number, &head, chunk.as_ref(), block, &stored)?,
+                    // Other blocks of this call have removed it from the cache.
+                    None => self.decode(number, &mut stored, block, &fetched)?,
                 };
-                let start = block * len;
-                let part =
-                    range.start.max(start) - start..range.end.min(start + data.len()) - start;
-                match is_one {
-                    true => each(at, &data[part]),
-                    false => joined.extend_from_slice(&data[part]),
+                let part = range.start.max(start) - start..range.end.min(start + len) - start;
+                let part = data.get(part).ok_or_else(|| changed(number))?;
+                if is_one {
+                    each(at, part);
+                    continue;
                 }
+                if place == 0 {
+                    let memory = |_| Error::Argument(format!("{} bytes of memory", range.len()));
+                    joined.try_reserve_exact(range.len()).map_err(memory)?;
+                }
+                joined.extend_from_slice(part);
             }
             if !is_one {
                 each(at, &joined);
             }
+        }
+        Ok(())
+    }
+
+    fn check(&self, number: u64, header: &Header, ranges: &[Range<usize>]) -> Result<(), Error> {
+        let nbytes = header.nbytes as usize;
+        let memory = self.frame.limits().memory;
+        for range in ranges {
+            if range.start > range.end || range.end > nbytes {
+                let what = format!("bytes {range:?} of chunk {number}, which has {nbytes} bytes");
+                return Err(Error::Argument(what));
+            }
+            Limits::allow(Limit::Memory, "bytes of a range", range.len() as u64, memory)?;
         }
         Ok(())
     }
@@ -172,7 +208,7 @@ impl<R: ReadAt> BlockReader<R> {
     /// # Errors
     /// Fails with the errors of [`Frame::chunk`].
     pub fn nblocks(&mut self, number: u64) -> Result<usize, Error> {
-        Ok(self.head(number)?.header.nblocks() as usize)
+        Ok(self.header(number)?.nblocks() as usize)
     }
 
     /// Returns a decoded block of the chunk at index `number`. The blocks of a chunk can have variable lengths.
@@ -181,17 +217,17 @@ impl<R: ReadAt> BlockReader<R> {
     /// - [`Error::Argument`]: there is no block at this index;
     /// - the errors of [`read_ranges`](Self::read_ranges).
     pub fn block(&mut self, number: u64, block: usize) -> Result<Arc<[u8]>, Error> {
-        let head = self.head(number)?;
-        if head.places.is_none() {
-            let chunk = head.chunk(&self.frame)?;
-            return decode_block(&mut self.decoder, &chunk, block);
-        }
-        let nblocks = head.header.nblocks() as usize;
+        let header = self.header(number)?;
+        let nblocks = header.nblocks() as usize;
         if block >= nblocks {
             let what = format!("no block at index {block}: the chunk has {nblocks} blocks");
             return Err(Error::Argument(what));
         }
-        self.read(number, head.range(block))
+        if header.variable_blocks {
+            let stored = self.stored(number)?;
+            return decode_block(&mut self.decoder, &stored.chunk(&self.frame)?, block);
+        }
+        self.read(number, range_of(&header, block))
     }
 
     /// Returns the ends of the decoded blocks of the chunk at index `number`, and the bytes of all blocks. The blocks of
@@ -211,72 +247,94 @@ impl<R: ReadAt> BlockReader<R> {
         Ok((ends.collect(), data))
     }
 
-    /// Reads a chunk, or its header and the table of block starts.
-    fn head(&mut self, number: u64) -> Result<Arc<Head>, Error> {
-        if let Some(head) = self.heads.get(&number) {
-            return Ok(head);
+    fn header(&mut self, number: u64) -> Result<Arc<Header>, Error> {
+        match self.headers.get(&number) {
+            Some(header) => Ok(header),
+            None => Ok(Arc::clone(&self.stored(number)?.header)),
         }
-        let head = Arc::new(match self.read_head(number)? {
-            Some(head) => head,
-            None => {
-                let bytes = self.frame.chunk(number)?;
-                let header = Header::parse(&bytes)?;
-                // Blocks of this chunk are decoded from its complete bytes, which are checked here.
-                Chunk::new(&bytes, self.frame.limits())?;
-                Head { header, bytes, places: None }
-            }
-        });
-        let size = 256 + head.bytes.len() + 8 * head.places.as_ref().map_or(0, Vec::len);
-        self.heads.insert(number, Arc::clone(&head), size as u64);
-        Ok(head)
     }
 
-    /// Returns `None` if the chunk must be read completely, also because its table of block starts is invalid.
-    fn read_head(&self, number: u64) -> Result<Option<Head>, Error> {
+    /// Reads a chunk, or its header and the table of block starts.
+    fn stored(&mut self, number: u64) -> Result<Arc<Stored>, Error> {
+        if let Some(stored) = self.stored.get(&number) {
+            return Ok(stored);
+        }
+        let stored = match self.read_head(number)? {
+            Some(stored) => stored,
+            None => self.read_whole(number)?,
+        };
+        Ok(self.keep(number, stored))
+    }
+
+    fn keep(&mut self, number: u64, stored: Stored) -> Arc<Stored> {
+        if self.headers.get(&number).is_some_and(|before| before != stored.header) {
+            // Blocks of the chunk before its change.
+            self.blocks.clear();
+        }
+        let stored = Arc::new(stored);
+        let size = 256 + stored.bytes.len() + 8 * stored.places.as_ref().map_or(0, Vec::len);
+        self.headers.insert(number, Arc::clone(&stored.header), 128);
+        self.stored.insert(number, Arc::clone(&stored), size as u64);
+        stored
+    }
+
+    fn read_whole(&self, number: u64) -> Result<Stored, Error> {
+        let bytes = self.frame.chunk(number)?;
+        // Checks the chunk.
+        let header = Arc::new(parsed(&self.frame, &bytes)?.header().clone());
+        Ok(Stored { header, bytes, places: None })
+    }
+
+    /// Returns `None` if the chunk must be read completely.
+    fn read_head(&self, number: u64) -> Result<Option<Stored>, Error> {
         if self.frame.is_unverified(number) {
             return Ok(None);
         }
         let memory = self.frame.limits().memory;
         let head = self.frame.with_chunk(number, |source, header, at| {
+            let table = if header.is_stored() { 0 } else { 4 * u64::from(header.nblocks()) };
+            let end = header.header_len() as u64 + table;
             let complete = header.cbytes <= SHORT
                 || header.special.is_some()
                 || header.variable_blocks
                 || header.dictionary
                 || header.lazy
                 || header.filters.contains(&DELTA)
-                || !(header.is_stored() || header.is_compressed());
-            let table = if header.is_stored() { 0 } else { 4 * u64::from(header.nblocks()) };
-            let end = header.header_len() as u64 + table;
-            if complete || end > header.cbytes.into() {
+                || !(header.is_stored() || header.is_compressed())
+                || end > u64::from(header.cbytes)
+                || header.nblocks() > MAX_BLOCKS;
+            if complete {
                 return Ok(None);
             }
             Limits::allow(Limit::Memory, "bytes of a chunk", header.nbytes.into(), memory)?;
+            Limits::allow(Limit::Memory, "bytes of a chunk", header.cbytes.into(), memory)?;
             let bytes = source.read_vec_at(at, end)?;
-            Ok(places(&header, &bytes).map(|places| Head { header, bytes, places: Some(places) }))
+            let places = places(&header, &bytes);
+            let header = Arc::new(header);
+            Ok(places.map(|places| Stored { header, bytes, places: Some(places) }))
         })?;
         Ok(head.flatten())
     }
 
-    /// Reads the stored bytes of blocks that are not in memory. Returns the bytes of each block.
+    /// Reads the stored bytes of blocks that are not in memory.
     fn fetch(
         &mut self,
         number: u64,
-        head: &Head,
+        stored: &Stored,
         blocks: impl Iterator<Item = usize>,
-    ) -> Result<BTreeMap<usize, Vec<u8>>, Error> {
-        let mut stored = BTreeMap::new();
-        let Some(places) = &head.places else { return Ok(stored) };
-        for block in blocks {
-            if self.blocks.get(&(number, block)).is_none() {
-                stored.insert(block, Vec::new());
-            }
+    ) -> Result<Fetched, Error> {
+        let Some(places) = &stored.places else { return Ok(Fetched::new()) };
+        let missing = blocks.filter(|&block| self.blocks.get(&(number, block)).is_none());
+        // A block outside the chunk is an error of the caller.
+        let mut wanted: Vec<_> = missing.filter_map(|block| places.get(block).cloned()).collect();
+        if wanted.is_empty() {
+            return Ok(Fetched::new());
         }
-        if stored.is_empty() {
-            return Ok(stored);
-        }
-        let mut wanted: Vec<_> = stored.keys().map(|&block| places[block].clone()).collect();
         wanted.sort_unstable_by_key(|place| place.start);
-        self.frame.with_chunk(number, |source, _, at| {
+        let fetched = self.frame.with_chunk(number, |source, header, at| {
+            if header != *stored.header {
+                return Err(changed(number));
+            }
             let gap = u32::try_from(source.request_cost()).unwrap_or(u32::MAX);
             let mut ranges: Vec<Range<u32>> = Vec::new();
             for place in wanted {
@@ -287,45 +345,60 @@ impl<R: ReadAt> BlockReader<R> {
                     _ => ranges.push(place),
                 }
             }
-            let mut buffers: Vec<Vec<u8>> =
-                ranges.iter().map(|range| vec![0; range.len()]).collect();
-            let mut requests: Vec<(u64, &mut [u8])> = ranges
-                .iter()
-                .zip(&mut buffers)
-                .map(|(range, buffer)| (at + u64::from(range.start), &mut buffer[..]))
+            let mut fetched: Fetched =
+                ranges.into_iter().map(|range| (range.clone(), vec![0; range.len()])).collect();
+            let mut requests: Vec<(u64, &mut [u8])> = fetched
+                .iter_mut()
+                .map(|(range, bytes)| (at + u64::from(range.start), &mut bytes[..]))
                 .collect();
             source.read_ranges_at(&mut requests)?;
-            for (block, bytes) in &mut stored {
-                let place = &places[*block];
-                let index = ranges.partition_point(|range| range.end < place.end);
-                let from = (place.start - ranges[index].start) as usize;
-                bytes.extend_from_slice(&buffers[index][from..from + place.len()]);
-            }
-            Ok(())
+            Ok(fetched)
         })?;
-        Ok(stored)
+        fetched.ok_or_else(|| changed(number))
     }
 
-    /// Decodes a block, and adds it to the cache.
+    /// Decodes a block, and adds it to the cache. `stored` is read if it is `None`.
     fn decode(
         &mut self,
         number: u64,
-        head: &Head,
-        chunk: Option<&Chunk<'_>>,
+        stored: &mut Option<Arc<Stored>>,
         block: usize,
-        stored: &BTreeMap<usize, Vec<u8>>,
+        fetched: &Fetched,
     ) -> Result<Arc<[u8]>, Error> {
-        let data: Arc<[u8]> = match (chunk, stored.get(&block)) {
-            (Some(chunk), _) => decode_block(&mut self.decoder, chunk, block)?,
-            (None, Some(bytes)) if head.header.is_stored() => bytes[..].into(),
-            (None, Some(bytes)) => {
-                let (small, index) = head.single(block, bytes);
-                decode_block(&mut self.decoder, &parsed(&self.frame, &small)?, index)?
+        let read = match stored {
+            Some(read) => Arc::clone(read),
+            None => Arc::clone(stored.insert(self.stored(number)?)),
+        };
+        let data = match &read.places {
+            None if block == WHOLE => {
+                let mut data = Vec::new();
+                self.decoder.decode_vec(&read.chunk(&self.frame)?, &mut data)?;
+                data.into()
             }
-            // It was in the cache before other blocks of this call were decoded.
-            (None, None) => {
-                let again = self.fetch(number, head, std::iter::once(block))?;
-                return self.decode(number, head, chunk, block, &again);
+            None => decode_block(&mut self.decoder, &read.chunk(&self.frame)?, block)?,
+            Some(places) => {
+                let place = places.get(block).ok_or_else(|| changed(number))?;
+                let Some(bytes) = bytes_of(fetched, place) else {
+                    let fetched = self.fetch(number, &read, std::iter::once(block))?;
+                    bytes_of(&fetched, place).ok_or_else(|| changed(number))?;
+                    return self.decode(number, stored, block, &fetched);
+                };
+                if read.header.is_stored() {
+                    bytes.into()
+                } else {
+                    let (single, index) = read.single(block, bytes);
+                    let single = parsed(&self.frame, &single)
+                        .and_then(|chunk| decode_block(&mut self.decoder, &chunk, index));
+                    match single {
+                        Ok(data) => data,
+                        // Streams can overlap the next block. The complete chunk has the right offsets in errors, too.
+                        Err(_) => {
+                            let whole = self.read_whole(number)?;
+                            let whole = stored.insert(self.keep(number, whole));
+                            decode_block(&mut self.decoder, &whole.chunk(&self.frame)?, block)?
+                        }
+                    }
+                }
             }
         };
         self.blocks.insert((number, block), Arc::clone(&data), data.len() as u64 + 64);
@@ -333,31 +406,52 @@ impl<R: ReadAt> BlockReader<R> {
     }
 }
 
-impl Head {
+/// Returns the sizes of the caches of headers, of stored bytes and of blocks.
+fn caches(blocks: u64) -> [u64; 3] {
+    [blocks / 16, blocks / 4, blocks]
+}
+
+fn changed(number: u64) -> Error {
+    let detail = format!("read chunk {number}: it was changed since its header was read");
+    io::Error::new(ErrorKind::ResourceBusy, detail).into()
+}
+
+/// Returns the range of a block in the decoded chunk.
+fn range_of(header: &Header, block: usize) -> Range<usize> {
+    let (len, nbytes) = (header.block_len() as usize, header.nbytes as usize);
+    block.saturating_mul(len).min(nbytes)..(block + 1).saturating_mul(len).min(nbytes)
+}
+
+/// Returns the blocks with bytes of a range of the decoded chunk.
+fn blocks_of(header: &Header, range: &Range<usize>) -> Range<usize> {
+    if header.variable_blocks {
+        return WHOLE..WHOLE + 1;
+    }
+    match (header.block_len() as usize, range.is_empty()) {
+        (0, _) | (_, true) => 0..0,
+        (len, false) => range.start / len..range.end.div_ceil(len),
+    }
+}
+
+/// Returns the bytes of a block.
+fn bytes_of<'a>(fetched: &'a Fetched, place: &Range<u32>) -> Option<&'a [u8]> {
+    let (range, bytes) =
+        fetched.get(fetched.partition_point(|(range, _)| range.end < place.end))?;
+    let from = place.start.checked_sub(range.start)? as usize;
+    bytes.get(from..from + place.len())
+}
+
+impl Stored {
     /// Returns the chunk, whose bytes are completely in memory.
     fn chunk<R: ReadAt>(&self, frame: &Frame<R>) -> Result<Chunk<'_>, Error> {
         parsed(frame, &self.bytes)
-    }
-
-    /// Returns the range of a block in the decoded chunk.
-    fn range(&self, block: usize) -> Range<usize> {
-        let (len, nbytes) = (self.header.block_len() as usize, self.header.nbytes as usize);
-        (block * len).min(nbytes)..((block + 1) * len).min(nbytes)
-    }
-
-    /// Returns the blocks with bytes of a range of the decoded chunk.
-    fn blocks_of(&self, range: &Range<usize>) -> Range<usize> {
-        match (self.header.block_len() as usize, range.is_empty()) {
-            (0, _) | (_, true) => 0..0,
-            (len, false) => range.start / len..range.end.div_ceil(len),
-        }
     }
 
     /// Returns a chunk that contains only one block, and the index of the block in it. `stored` contains the stored bytes
     /// of the block.
     fn single(&self, block: usize, stored: &[u8]) -> (Vec<u8>, usize) {
         let head = self.header.header_len();
-        let (len, size) = (self.header.block_len() as usize, self.range(block).len());
+        let (len, size) = (self.header.block_len() as usize, range_of(&self.header, block).len());
         // A shorter last block is the second block of its chunk, so that its streams are not split.
         let (count, nbytes) = if size < len { (2, len + size) } else { (1, size) };
         let first = head + 4 * count;
@@ -390,7 +484,8 @@ fn decode_block(
 }
 
 /// Returns the ranges of the stored bytes of all blocks: a block ends where the next one in the chunk starts. `bytes`
-/// contains the header and the table of block starts. Returns `None` if a start is invalid.
+/// contains the header and the table of block starts. Returns `None` if a start is invalid, or a block is longer than
+/// any that a library writes.
 fn places(header: &Header, bytes: &[u8]) -> Option<Vec<Range<u32>>> {
     let (len, end) = (header.block_len(), header.cbytes);
     if header.is_stored() {
@@ -402,24 +497,33 @@ fn places(header: &Header, bytes: &[u8]) -> Option<Vec<Range<u32>>> {
         };
         return (0..header.nblocks()).map(place).collect();
     }
+    // The streams of a block are at most as long as its data, and each has a length of four bytes.
+    let most = u64::from(len) + 4 * u64::from(header.typesize) + 64;
     let (table, _) = bytes[header.header_len()..].as_chunks();
     let starts: Vec<u32> = table.iter().map(|&start| u32::from_le_bytes(start)).collect();
     let mut sorted: Vec<u32> = starts.iter().copied().chain([end]).collect();
     sorted.sort_unstable();
     let place = |&start: &u32| {
         let next = *sorted.get(sorted.partition_point(|&each| each <= start))?;
-        (start as usize >= bytes.len() && next <= end).then_some(start..next)
+        let is_valid = start as usize >= bytes.len() && next <= end;
+        (is_valid && u64::from(next - start) <= most).then_some(start..next)
     };
     starts.iter().map(place).collect()
 }
 
 /// Calls `each` with ranges of a special chunk.
-fn fill_ranges(head: &Head, ranges: &[Range<usize>], mut each: impl FnMut(usize, &[u8])) {
-    let value = chunk::repeated(&head.header, &head.bytes);
+fn fill_ranges(stored: &Stored, ranges: &[Range<usize>], mut each: impl FnMut(usize, &[u8])) {
+    let value = chunk::repeated(&stored.header, &stored.bytes);
     let mut data = Vec::new();
     for (at, range) in ranges.iter().enumerate() {
         data.clear();
-        data.extend(value.iter().cycle().skip(range.start % value.len()).take(range.len()));
+        match value {
+            [byte] => data.resize(range.len(), *byte),
+            _ => {
+                let bytes = value.iter().cycle().skip(range.start % value.len());
+                data.extend(bytes.take(range.len()));
+            }
+        }
         each(at, &data);
     }
 }

@@ -172,3 +172,53 @@ fn damaged_tables_of_starts_are_errors() {
         assert!(reader.read(0, 0..4_000_000).is_err());
     }
 }
+
+/// A chunk with a table of starts, in a frame: `change` changes its bytes.
+fn changed_chunk(change: impl FnOnce(&mut [u8], &Header)) -> BlockReader<Vec<u8>> {
+    let params = Params { typesize: 4, codec: 1, blocksize: Some(40_000), ..Params::default() };
+    let frame = frame(params, &[&items(1_000_000)]);
+    let found = frame.with_chunk(0, |_, header, at| Ok((header, at as usize))).unwrap();
+    let (header, at) = found.unwrap();
+    let mut bytes = frame.into_inner().bytes;
+    change(&mut bytes[at..], &header);
+    BlockReader::new(Frame::open(bytes, &Limits::default()).unwrap())
+}
+
+#[test]
+fn blocks_that_are_stored_together_take_no_more_memory() {
+    let mut reader = changed_chunk(|chunk, header| {
+        let table = header.header_len()..header.header_len() + 4 * header.nblocks() as usize;
+        let start: [u8; 4] = chunk[table.start..table.start + 4].try_into().unwrap();
+        chunk[table].as_chunks_mut().0.fill(start);
+    });
+    // All blocks start at the first one: each would extend to the end of the chunk.
+    let found = reader.read(0, 0..4_000_000).unwrap();
+    assert!(reader.stored(0).unwrap().places.is_none());
+    assert!(found.chunks(40_000).all(|block| block == &found[..40_000]));
+}
+
+#[test]
+fn damaged_blocks_have_the_errors_of_the_whole_chunk() {
+    let mut reader = changed_chunk(|chunk, header| {
+        let at = header.header_len() + 4 * 50;
+        let start = u32::from_le_bytes(chunk[at..at + 4].try_into().unwrap()) as usize;
+        chunk[start..start + 4].copy_from_slice(&i32::MAX.to_le_bytes());
+    });
+    let whole = reader.frame_mut().decode_chunk(0, &mut Vec::new()).unwrap_err().to_string();
+    assert_eq!(reader.read(0, 2_000_000..2_000_001).unwrap_err().to_string(), whole);
+    assert_eq!(reader.read(0, 0..40_000).unwrap().len(), 40_000);
+}
+
+#[test]
+fn ranges_are_limited() {
+    let params = Params { typesize: 1, ..Params::default() };
+    let zeros = special(&params, Special::Zeros, 1 << 30, &[]).unwrap();
+    let mut writer = Writer::new(io::Cursor::new(Vec::new()), params, &[]).unwrap();
+    writer.push_chunk(&zeros).unwrap();
+    let bytes = writer.finish().unwrap().into_inner();
+    let limits = Limits { memory: 1 << 20, ..Limits::default() };
+    let mut reader = BlockReader::new(Frame::open(bytes, &limits).unwrap());
+    assert_eq!(reader.read(0, 5..1 << 20).unwrap().len(), (1 << 20) - 5);
+    let found = reader.read(0, 0..(1 << 20) + 1);
+    assert!(matches!(found, Err(Error::Limit { .. })), "{found:?}");
+}

@@ -41,18 +41,35 @@ impl<R: ReadAt> Paged<R> {
         Ok(Self { source, size, pages: Mutex::new(Lru::new(CACHE)) })
     }
 
-    fn page(&self, number: u64) -> io::Result<Arc<[u8]>> {
+    /// Returns pages. Those that are not in memory are read with one call.
+    fn pages(&self, numbers: impl Iterator<Item = u64>) -> io::Result<Vec<Arc<[u8]>>> {
         let pages = || self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(page) = pages().get(&number) {
-            return Ok(page);
+        let mut found: Vec<(u64, Option<Arc<[u8]>>)> = Vec::new();
+        for number in numbers {
+            let page = pages().get(&number);
+            found.push((number, page));
         }
-        let start = number * PAGE;
-        // At most `PAGE`.
-        let mut page = vec![0; (self.size - start).min(PAGE) as usize];
-        self.source.read_exact_at(start, &mut page)?;
-        let page: Arc<[u8]> = page.into();
-        pages().insert(number, Arc::clone(&page), page.len() as u64);
-        Ok(page)
+        let missing = found.iter().filter(|(_, page)| page.is_none()).map(|(number, _)| *number);
+        // Each is at most `PAGE`.
+        let empty = |number: u64| vec![0; (self.size - number * PAGE).min(PAGE) as usize];
+        let mut read: Vec<(u64, Vec<u8>)> = missing.map(|each| (each, empty(each))).collect();
+        let mut ranges: Vec<(u64, &mut [u8])> =
+            read.iter_mut().map(|(number, page)| (*number * PAGE, &mut page[..])).collect();
+        match &mut ranges[..] {
+            [] => {}
+            [(offset, page)] => self.source.read_exact_at(*offset, page)?,
+            ranges => self.source.read_ranges_at(ranges)?,
+        }
+        let mut read = read.into_iter();
+        let page = |(number, page): (u64, Option<Arc<[u8]>>)| {
+            page.or_else(|| {
+                let (_, page) = read.next()?;
+                let page: Arc<[u8]> = page.into();
+                pages().insert(number, Arc::clone(&page), page.len() as u64);
+                Some(page)
+            })
+        };
+        Ok(found.into_iter().filter_map(page).collect())
     }
 }
 
@@ -70,8 +87,7 @@ impl<R: ReadAt> ReadAt for Paged<R> {
             return self.source.read_exact_at(offset, buffer);
         }
         let (mut at, mut rest) = (offset, buffer);
-        while !rest.is_empty() {
-            let page = self.page(at / PAGE)?;
+        for page in self.pages(offset / PAGE..(offset + len).div_ceil(PAGE))? {
             let from = (at % PAGE) as usize;
             let count = rest.len().min(page.len() - from);
             let (part, after) = rest.split_at_mut(count);
@@ -80,6 +96,24 @@ impl<R: ReadAt> ReadAt for Paged<R> {
             rest = after;
         }
         Ok(())
+    }
+
+    /// Reads short ranges from pages, and the others with one call.
+    fn read_ranges_at(&self, ranges: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        let mut large: Vec<(u64, &mut [u8])> = Vec::new();
+        for (offset, buffer) in ranges {
+            let len = buffer.len() as u64;
+            if len >= LARGE && offset.checked_add(len).is_some_and(|end| end <= self.size) {
+                large.push((*offset, buffer));
+            } else {
+                self.read_exact_at(*offset, buffer)?;
+            }
+        }
+        if large.is_empty() { Ok(()) } else { self.source.read_ranges_at(&mut large) }
+    }
+
+    fn request_cost(&self) -> u64 {
+        self.source.request_cost()
     }
 }
 
