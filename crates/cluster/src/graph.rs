@@ -20,10 +20,10 @@ use tokio::sync::mpsc::UnboundedSender;
 const LOST: &str =
     "an executor was lost, and with it results that the query still needs: run the query again";
 
-/// The stages of a query. Each result of a task is used once.
+/// The stages of a query. The result of each task is used once, or the query fails.
 ///
-/// Ballista 55 keeps the results of tasks that it runs again. Rows of the last stage would be returned from both, or from
-/// an executor that is lost. The results of other stages would be read twice: then the query fails.
+/// Ballista 55 keeps the results of tasks that it runs again. Without this type, other stages and clients would read them
+/// twice, or from an executor that is lost.
 #[derive(Debug)]
 pub(crate) struct Graph {
     inner: ExecutionGraphBox,
@@ -31,49 +31,60 @@ pub(crate) struct Graph {
     failed: UnboundedSender<JobId>,
 }
 
+/// Results that others than their stage know.
+struct Results {
+    stages: HashSet<usize>,
+    /// The tasks of the last stage, whose results are rows for the client.
+    last: HashSet<(usize, usize)>,
+}
+
 impl Graph {
     pub(crate) fn new(inner: ExecutionGraphBox, failed: UnboundedSender<JobId>) -> Self {
         Self { inner, failed }
     }
 
-    /// The stages of which other stages have results.
-    fn with_results(&self) -> HashSet<usize> {
-        let stages = self.inner.stages().iter().filter(|(_, stage)| {
-            let is_running = matches!(stage, ExecutionStage::Running(_));
-            let mut tasks = stage.task_infos().unwrap_or_default().iter();
-            is_running && tasks.any(|task| is_successful(Some(&task.task_status)))
-        });
-        stages.map(|(id, _)| *id).collect()
+    /// The results before a change. `ended` are statuses that the change contains.
+    fn results(&self, ended: &[TaskStatus]) -> Results {
+        let mut results = Results { stages: HashSet::new(), last: HashSet::new() };
+        for (id, stage) in self.inner.stages() {
+            let ExecutionStage::Running(running) = stage else { continue };
+            let of_stage = ended.iter().any(|task| {
+                task.stage_id as usize == *id
+                    && task.stage_attempt_num as usize == running.stage_attempt_num
+                    && is_successful(task.status.as_ref())
+            });
+            if of_stage || successful(stage).next().is_some() {
+                results.stages.insert(*id);
+            }
+            if stage.output_links().is_empty() {
+                results.last.extend(successful(stage).map(|task| (*id, task)));
+            }
+        }
+        results
     }
 
-    /// Fails if one of these stages starts again: other stages would have its results twice.
-    fn check(&mut self, with_results: &HashSet<usize>) {
-        let starts_again = |stage: &ExecutionStage| {
-            let waits =
-                matches!(stage, ExecutionStage::UnResolved(_) | ExecutionStage::Resolved(_));
-            waits && !stage.output_links().is_empty()
-        };
+    /// Fails the query if a change has lost results, or computes them again for others that have them.
+    fn check(&mut self, before: &Results) {
         let stages = self.inner.stages();
-        if with_results.iter().any(|id| stages.get(id).is_some_and(starts_again)) {
+        let starts_again = |stage: &ExecutionStage| {
+            matches!(stage, ExecutionStage::UnResolved(_) | ExecutionStage::Resolved(_))
+        };
+        let again = before.stages.iter().any(|id| stages.get(id).is_some_and(starts_again));
+        let is_kept = |(stage, task): &(usize, usize)| {
+            stages.get(stage).is_some_and(|stage| successful(stage).any(|each| each == *task))
+        };
+        if again || !before.last.iter().all(is_kept) {
             self.inner.fail_job(LOST.to_owned());
             // Without a receiver, the scheduler has ended.
             let _ = self.failed.send(self.inner.job_id().clone());
         }
     }
+}
 
-    /// Of the rows of the result that were computed several times, keeps the last ones.
-    fn keep_last(&mut self) {
-        let mut status = self.inner.status().clone();
-        let Some(job_status::Status::Successful(job)) = &mut status.status else { return };
-        let mut found = HashSet::new();
-        job.partition_location.reverse();
-        job.partition_location.retain(|location| {
-            let partition = location.partition_id.as_ref();
-            found.insert(partition.map(|partition| partition.partition_id))
-        });
-        job.partition_location.reverse();
-        self.inner.update_status(status);
-    }
+/// The tasks of a stage that have ended with a result.
+fn successful(stage: &ExecutionStage) -> impl Iterator<Item = usize> {
+    let tasks = stage.task_infos().unwrap_or_default().iter().enumerate();
+    tasks.filter(|(_, task)| is_successful(Some(&task.task_status))).map(|(at, _)| at)
 }
 
 fn is_successful(status: Option<&task_status::Status>) -> bool {
@@ -96,17 +107,14 @@ impl ExecutionGraph for Graph {
         max_task_failures: usize,
         max_stage_failures: usize,
     ) -> Result<Vec<QueryStageSchedulerEvent>> {
-        let ended = statuses.iter().filter(|status| is_successful(status.status.as_ref()));
-        let mut with_results = self.with_results();
-        with_results.extend(ended.map(|status| status.stage_id as usize));
+        let before = self.results(&statuses);
         let events = self.inner.update_task_status(
             executor,
             statuses,
             max_task_failures,
             max_stage_failures,
         )?;
-        self.check(&with_results);
-        self.keep_last();
+        self.check(&before);
         Ok(events)
     }
 
@@ -114,9 +122,9 @@ impl ExecutionGraph for Graph {
         &mut self,
         executor: &str,
     ) -> Result<(HashSet<usize>, Vec<RunningTaskInfo>)> {
-        let with_results = self.with_results();
+        let before = self.results(&[]);
         let reset = self.inner.reset_stages_on_lost_executor(executor)?;
-        self.check(&with_results);
+        self.check(&before);
         Ok(reset)
     }
 

@@ -21,7 +21,6 @@ use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::PruningMetrics;
 
 use crate::computed::Computed;
-use crate::content::is_in;
 use crate::prune::is_stored;
 
 const OPEN: &str = "open arrays as a table";
@@ -617,6 +616,11 @@ fn dims_for(
             Ok(stored.unwrap_or_else(numbers))
         }
     }
+}
+
+/// Whether a key is below a group. The group of all keys is empty.
+pub(crate) fn is_in(key: &str, group: &str) -> bool {
+    key.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn failed(detail: String) -> Error {

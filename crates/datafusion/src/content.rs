@@ -8,7 +8,7 @@ use blosc2_store::{CTable, Object, TreeStore};
 use datafusion::arrow::array::RecordBatchReader;
 use datafusion::arrow::datatypes::Schema;
 
-use crate::arrays::Arrays;
+use crate::arrays::{Arrays, is_in};
 
 /// The extension of the files of tables and stores.
 pub(crate) const EXTENSION: &str = "b2z";
@@ -106,11 +106,6 @@ fn keys(store: &TreeStore) -> String {
         keys.push("...".to_owned());
     }
     keys.join(", ")
-}
-
-/// Whether a key is below a group. The group of all keys is empty.
-pub(crate) fn is_in(key: &str, group: &str) -> bool {
-    key.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// A container in a store.

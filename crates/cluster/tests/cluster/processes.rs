@@ -209,6 +209,19 @@ impl Cluster {
         }
     }
 
+    /// Waits until the scheduler knows this number of executors.
+    pub(crate) fn wait_for_executors(&self, count: usize) {
+        let start = Instant::now();
+        loop {
+            let executors = request(self.port, "GET", "/api/executors", "").unwrap();
+            match executors.matches("\"specification\":").count() {
+                found if found == count => return,
+                _ => assert!(start.elapsed() < PATIENCE, "{executors}"),
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// What the processes have written to their logs.
     pub(crate) fn logs(&self) -> String {
         let is_log = |path: &Path| path.extension().is_some_and(|extension| extension == "log");
