@@ -175,6 +175,13 @@ pub(crate) fn items(path: &Path, format: Format, names: &[String]) -> Result<(Dt
     let open = || guarded(|| open(path, format, names, &ProgressBar::hidden()));
     let (reader, rows) = open()?;
     let schema = reader.schema();
+    if let Some(field) = schema.fields().iter().find(|field| !has_size(field.data_type())) {
+        let (name, data_type) = (field.name(), field.data_type());
+        bail!(
+            "the column `{name}` of the Arrow type {data_type} has values of different lengths, which an array does \
+             not have; a table has them: choose another name for it, such as `.b2z`"
+        );
+    }
     let rows = match rows {
         Some(rows) => rows,
         None => {
@@ -193,6 +200,16 @@ pub(crate) fn items(path: &Path, format: Format, names: &[String]) -> Result<(Dt
     let (layout, dtype) = (header.layout(), header.dtype);
     let bytes = Bytes { reader: open()?.0, bytes: Vec::new(), at: 0 };
     Ok((dtype, RawItems::of_stream(Box::new(bytes), layout)?))
+}
+
+/// Whether all values of a type have the same size.
+fn has_size(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Struct(fields) => fields.iter().all(|field| has_size(field.data_type())),
+        DataType::FixedSizeList(item, _) => has_size(item.data_type()),
+        DataType::FixedSizeBinary(_) | DataType::Boolean => true,
+        other => other.is_primitive(),
+    }
 }
 
 /// The array of a batch, in memory and without compression.

@@ -34,12 +34,11 @@ pub(crate) struct Args {
     file: PathBuf,
     #[command(flatten)]
     node: Node,
-    /// Library that decompresses: `c` (C-Blosc2) or `rust` (blosc2-format) [default: `c` for frames of the current
-    /// format, else `rust`].
+    /// Library that decompresses [default: `c` for frames of the current format, else `rust`].
     #[arg(long, value_enum)]
     engine: Option<Engine>,
-    /// Selected items: an index, `start:stop:step` or `...` for each axis, as in Python. Bounds outside an axis are
-    /// clamped. A super-chunk and a table have one axis [default: all items].
+    /// Selected items or rows: an index, `start:stop:step` or `...` for each axis, as in Python. Bounds outside an axis
+    /// are clamped [default: all].
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
     #[command(flatten)]

@@ -101,8 +101,6 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     output.check()?;
     output.check_apart(&args.r#in)?;
     extension::check_blosc2(&args.out)?;
-    let failed =
-        |error: anyhow::Error| foreign::unimported(&args.r#in, args.dtype.is_some(), &error);
     let object = match remote::is_url(&args.r#in) {
         true => match remote::open(&args.r#in, &args.url)? {
             remote::Opened::Object(object) => Some(object),
@@ -123,14 +121,17 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
             Format::of_input(&args.r#in, file.as_ref())
         }
     };
+    let failed = |error: anyhow::Error| match format {
+        Format::Npy => foreign::unimported(&args.r#in, args.dtype.is_some(), &error),
+        _ => anyhow!("cannot import ({}): {error}", args.r#in.display()),
+    };
     let (dtype, items) = match format {
         Format::Npy | Format::Zarr if !args.columns.is_empty() => {
             return Err(UsageError("--columns requires a CSV, Parquet or Arrow file".into()).into());
         }
         Format::Npy => open_items(args, object).map_err(failed)?,
         #[cfg(feature = "zarr")]
-        Format::Zarr => crate::zarr::open(&args.r#in)
-            .map_err(|error| anyhow!("cannot import ({}): {error}", args.r#in.display()))?,
+        Format::Zarr => crate::zarr::open(&args.r#in).map_err(failed)?,
         #[cfg(not(feature = "zarr"))]
         Format::Zarr => return Err(format.missing("import", &args.r#in)),
         _ => {

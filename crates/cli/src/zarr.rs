@@ -19,7 +19,7 @@ use crate::progress;
 use crate::raw::RawItems;
 
 /// Maximum bytes of a row of chunks (all chunks with the same range of the first axis), which is held in memory.
-const MOST: u64 = 4 << 30;
+const MOST: u64 = 1 << 30;
 /// Maximum number of dimensions, as in C-Blosc2.
 const MAX_DIMENSIONS: usize = 16;
 /// The level of Zstandard, as of arrays that `import` creates.

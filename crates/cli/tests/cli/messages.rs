@@ -50,7 +50,7 @@ fn other_formats_are_named() {
         (
             "a.zip",
             b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
-            "a zip file without `embed.b2e`, not a store",
+            "a zip file with neither `embed.b2e` nor frames, not a store",
         ),
     ];
     for (file, bytes, format) in files {

@@ -396,7 +396,8 @@ fn stores_that_python_writes_are_good() {
     assert!(text.contains(finding) && text.contains("is compressed"), "{text}");
     assert_eq!(output.status.code(), Some(1));
     let line = folder.bad(1, &["check", "other.zip"]);
-    let reason = "not a Blosc2 file: it is a zip file without `embed.b2e`, not a store";
+    let reason =
+        "not a Blosc2 file: it is a zip file with neither `embed.b2e` nor frames, not a store";
     assert_eq!(line, format!("blosc2: cannot check (other.zip): {reason}\n"));
     // The checksum shows any changed bit of a frame.
     let good = folder.read("tree.b2z");

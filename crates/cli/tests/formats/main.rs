@@ -14,8 +14,9 @@ use blosc2_testing::Rng;
 
 use crate::common::Folder;
 
-/// Rows of the tables: more than a batch.
-const ROWS: usize = 70_000;
+/// Rows of the tables with many columns, and of others: more than a batch.
+const FEW: usize = 3_000;
+const ROWS: usize = 66_000;
 
 /// A table with a column of each kind with which all formats agree.
 fn plain_schema() -> Schema {
@@ -47,7 +48,7 @@ fn rich_schema() -> Schema {
         .column("u8", nullable(ItemKind::UInt64))
         .column("f4", nullable(ItemKind::Float32))
         .column("c16", ItemKind::Complex128)
-        .column("fixed", nullable(ItemKind::String { max_length: 9 }))
+        .column("fixed", nullable(ItemKind::String { max_length: 12 }))
         .column("vl", nullable(ItemKind::VlString))
         .column("bytes", nullable(ItemKind::VlBytes))
         .column("word", nullable(ItemKind::Dictionary { ordered: false }))
@@ -68,6 +69,8 @@ fn value(kind: &ItemKind, rng: &mut Rng) -> Value {
     match kind {
         ItemKind::Bool => (rng.below(2) == 1).into(),
         ItemKind::Int8 => i64::from(rng.next() as i8).into(),
+        ItemKind::Int16 => i64::from(rng.next() as i16).into(),
+        ItemKind::Int32 => i64::from(rng.next() as i32).into(),
         ItemKind::Int64 => (rng.next() as i64).into(),
         ItemKind::UInt64 => rng.next().into(),
         ItemKind::Float32 => f64::from(rng.next() as f32 / 7.0).into(),
@@ -99,22 +102,22 @@ fn cell(item: &ItemType, rng: &mut Rng) -> Value {
 }
 
 /// Creates a table with deleted rows.
-fn table(path: &Path, schema: &Schema) -> CTable {
+fn table(path: &Path, schema: &Schema, rows: usize) -> CTable {
     let mut rng = Rng(7);
     let mut table = CTable::create(path, schema).unwrap();
     let columns = schema.columns().map(|(name, item)| {
         let data = match item.kind() {
             ItemKind::NDArray { .. } => {
-                let items: Vec<f32> = (0..ROWS * 4).map(|at| at as f32).collect();
+                let items: Vec<f32> = (0..rows * 4).map(|at| at as f32).collect();
                 let bytes: Vec<u8> = items.iter().flat_map(|item| item.to_le_bytes()).collect();
                 Data::bytes(Dtype::parse("<f4").unwrap(), bytes)
             }
-            _ => Data::values((0..ROWS).map(|_| cell(item, &mut rng)).collect::<Vec<_>>()),
+            _ => Data::values((0..rows).map(|_| cell(item, &mut rng)).collect::<Vec<_>>()),
         };
         (name, data)
     });
     table.append(columns.collect::<Vec<_>>()).unwrap();
-    table.delete_rows([1, 5, 69_000]).unwrap();
+    table.delete_rows([1, 5, rows as u64 - 100]).unwrap();
     table.finish().unwrap();
     drop(table);
     CTable::open(path).unwrap()
@@ -140,7 +143,7 @@ fn assert_same(found: &CTable, expected: &CTable, what: &str) {
 #[test]
 fn tables_return_from_every_format() {
     let folder = Folder::new();
-    let rich = table(&folder.path("rich.b2z"), &rich_schema());
+    let rich = table(&folder.path("rich.b2z"), &rich_schema(), FEW);
     for name in ["a.parquet", "a.arrow", "a.arrows"] {
         folder.good(&["export", "rich.b2z", name]);
         for out in ["a.b2z", "a.b2d"] {
@@ -151,7 +154,7 @@ fn tables_return_from_every_format() {
         fs::remove_file(folder.path("a.b2z")).unwrap();
         fs::remove_dir_all(folder.path("a.b2d")).unwrap();
     }
-    let plain = table(&folder.path("plain.b2d"), &plain_schema());
+    let plain = table(&folder.path("plain.b2d"), &plain_schema(), ROWS);
     folder.good(&["export", "plain.b2d", "a.csv"]);
     folder.good(&["import", "a.csv", "a.b2z"]);
     assert_same(&CTable::open(folder.path("a.b2z")).unwrap(), &plain, "CSV");
@@ -170,7 +173,7 @@ fn tables_return_from_every_format() {
 #[test]
 fn selections_are_exported() {
     let folder = Folder::new();
-    let all = table(&folder.path("t.b2z"), &plain_schema());
+    let all = table(&folder.path("t.b2z"), &plain_schema(), ROWS);
     let condition = "`maybe int` >= 0 and bool == true";
     folder.good(&["export", "t.b2z", "a.parquet", "--columns", "text,int", "--where", condition]);
     folder.good(&["import", "a.parquet", "a.b2z", "--columns", "text"]);
@@ -229,7 +232,15 @@ fn arrays_return_from_every_format() {
                 assert!(line.contains("no Arrow type"), "{file}: {line}");
                 continue;
             }
-            folder.good(&["import", name, "a.b2nd"]);
+            let output = folder.run(&["import", name, "a.b2nd"]);
+            if !output.status.success() {
+                // Strings have no fixed length in these formats.
+                let line = String::from_utf8(output.stderr).unwrap();
+                let is_text = expected.0.contains(['S', 'U']);
+                assert!(is_text && line.contains("values of different lengths"), "{file}: {line}");
+                fs::remove_file(folder.path(name)).unwrap();
+                continue;
+            }
             let native = Dtype::parse(&expected.0).unwrap().to_native().to_string();
             let found = read(&folder.path("a.b2nd"));
             assert_eq!((&found.0, &found.1), (&native, &expected.1), "{file} {name}");
@@ -272,7 +283,7 @@ fn parts_of_chunks_are_padded() {
 #[test]
 fn what_a_format_does_not_have_is_refused() {
     let folder = Folder::new();
-    table(&folder.path("rich.b2z"), &rich_schema());
+    table(&folder.path("rich.b2z"), &rich_schema(), FEW);
     let array = NDArray::from_slice(&[1u8, 2, 3, 4], &[2, 2]).unwrap();
     array.save(folder.path("a.b2nd")).unwrap();
     folder.write("dates.csv", b"a,b\n1,x\n");

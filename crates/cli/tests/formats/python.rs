@@ -28,7 +28,7 @@ const WRITE: &str = r#"
 import datetime
 import pyarrow as pa, pyarrow.csv, pyarrow.feather, pyarrow.parquet
 
-n = 100_000
+n = 4_000
 some = lambda step, values: [None if i % step == 0 else value for i, value in enumerate(values)]
 table = pa.table({
     "i1": pa.array([i % 100 for i in range(n)], pa.int8()),
