@@ -14,6 +14,11 @@ const VIEWS = ['picture', 'plot', 'table', 'chunks', 'check'];
 /** The number of bytes that a view reads on its own, of a local file and of an address. */
 const BUDGET = { file: 512 << 20, url: 24 << 20 };
 
+/** Milliseconds that newer work waits for the first answer to the work before it. */
+const PATIENCE = 200;
+/** The work of each type that has no answer yet, with the newer work that waits for it. */
+const running = new Map();
+
 const app = {
   client: new Client((text) => died(text)),
   /** What is open: `{ file }` or `{ url }`, and its name. */
@@ -31,10 +36,28 @@ const app = {
     return range === 'fixed' ? { ...colours, low, high } : { ...colours, percent: Number(range) };
   },
 
-  /** Starts long work, and shows its progress. */
+  /**
+   * Starts long work, and shows its progress. Newer work of the type waits for the first answer, but not for long: if each
+   * ended the one before it, a picture that is moved would not be drawn.
+   */
   run(type, content, update) {
+    const before = running.get(type);
+    if (before) {
+      before.next = [content, update];
+      return;
+    }
+    const work = {};
+    const next = () => {
+      clearTimeout(timer);
+      if (running.get(type) !== work) return;
+      running.delete(type);
+      if (work.next) app.run(type, ...work.next);
+    };
+    const timer = setTimeout(next, PATIENCE);
+    running.set(type, work);
     showProgress(0, type);
     app.client.call(type, content, (answer) => {
+      next();
       // Sent before the worker saw that this view is not shown any more.
       if (VIEWS.includes(type) && app.state.view !== type) return;
       app.bytesRead = answer.bytesRead ?? app.bytesRead;
@@ -43,7 +66,7 @@ const app = {
       showProgress(answer.done ? undefined : progress, type);
       showPartial(answer);
       update(answer);
-    }).catch((error) => { showProgress(undefined); app.fail(error); });
+    }).catch((error) => { next(); showProgress(undefined); app.fail(error); });
   },
 
   fail(error) {
@@ -99,6 +122,7 @@ const views = { picture: new Picture(app), plot: new Plot(app), table: new Table
 // Opening.
 
 async function open(opened) {
+  running.clear();
   $('#message').hidden = true;
   $('#file-name').textContent = `Opening ${opened.name} …`;
   showProgress(undefined);
@@ -141,6 +165,7 @@ function showAnswer(answer, entry) {
 }
 
 async function chooseEntry(key) {
+  running.clear();
   tree.select(key);
   const { opened } = app;
   try {
@@ -346,6 +371,7 @@ function show(view) {
   $('#partial').hidden = true;
   const hint = { picture: 'Point at an item to see its value.', plot: 'Point at an item to see its value.', chunks: 'Point at a chunk, or choose one.' };
   app.say(app.items.shape || view !== 'check' ? hint[view] ?? '' : `Only the facts and the check are shown: ${app.items.reason}`);
+  running.clear();
   for (const type of ['picture', 'plot', 'map', 'column', 'export']) app.client.cancel(type);
   showProgress(undefined);
   showSelection();
@@ -741,7 +767,7 @@ for (const [id, view, action] of [
   ['#zoom-in', 'picture', (view) => view.zoom(1.5)], ['#zoom-out', 'picture', (view) => view.zoom(1 / 1.5)], ['#fit', 'picture', (view) => view.fit()],
   ['#plot-in', 'plot', (view) => view.zoom(1.5)], ['#plot-out', 'plot', (view) => view.zoom(1 / 1.5)], ['#plot-fit', 'plot', (view) => view.fit()],
 ]) $(id).addEventListener('click', () => action(views[view]));
-$('#cancel').addEventListener('click', () => { app.client.cancel($('#progress').dataset.type); showProgress(undefined); });
+$('#cancel').addEventListener('click', () => { running.clear(); app.client.cancel($('#progress').dataset.type); showProgress(undefined); });
 $('#read-all').addEventListener('click', () => (app.items.table ? columns : views[app.state.view]).readAll());
 /** Shows what the chosen part needs: the field of the slice. A picture is of what is visible. */
 function showScope() {

@@ -1,12 +1,13 @@
-// Frames that are made to harm a reader: each has facts or a message, and the page and its worker live on.
+// Frames that are made to harm a reader, and stores with changed bytes: each has facts or a message, and the page and its
+// worker live on.
 //
-// Every eighth frame is opened; with WEB_ALL_HOSTILE=1, all are.
+// Every eighth one is opened; with WEB_ALL_HOSTILE=1, all are.
 
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { PAGE, launch, memory, open } from './browser.js';
+import { FILES, PAGE, launch, memory, open } from './browser.js';
 import { serve } from './server.js';
 
 const FOLDER = fileURLToPath(new URL('../../../../tests/hostile', import.meta.url));
@@ -25,33 +26,46 @@ after(async () => {
   server?.close();
 });
 
-/** The frames, and ten copies of each with some changed bytes. */
-function* frames() {
-  let state = 53;
+/** Copies of a file with some changed bytes, always the same ones. */
+function* changed(name, file, count, state) {
   const random = (limit) => {
     state = (Math.imul(state, 1103515245) + 12345) >>> 0;
     return (state >>> 8) % limit;
   };
+  for (let copy = 1; copy <= count; copy += 1) {
+    const bytes = Buffer.from(file);
+    for (let count = 1 + random(8); count > 0; count -= 1) bytes[random(bytes.length)] = random(256);
+    yield [`${copy}-${name}`, bytes];
+  }
+}
+
+/** The frames, and ten copies of each with some changed bytes. */
+function* frames() {
+  let number = 53;
   for (const kind of ['crashing', 'intact']) {
     for (const name of readdirSync(`${FOLDER}/${kind}`).sort()) {
       const frame = readFileSync(`${FOLDER}/${kind}/${name}`);
       yield [name, frame];
-      for (let copy = 1; copy <= 10; copy += 1) {
-        const bytes = Buffer.from(frame);
-        for (let count = 1 + random(8); count > 0; count -= 1) bytes[random(bytes.length)] = random(256);
-        yield [`${copy}-${name}`, bytes];
-      }
+      yield* changed(name, frame, 10, number += 1);
     }
   }
 }
 
-test('hostile frames have facts or a message', async (t) => {
+/** Copies of stores, tables and arrays of values with some changed bytes. */
+function* stores() {
+  const names = ['table.b2z', 'kinds.b2z', 'store.b2z', 'embed.b2e', 'objects.b2frame', 'batches.b2frame', 'lists.b2frame', 'tensor.b2frame'];
+  for (const [k, name] of names.entries()) yield* changed(name, readFileSync(`${FILES}/${name}`), 40, k);
+}
+
+test('hostile frames have facts or a message', (t) => openAll(t, [...frames()], 1140));
+test('hostile stores have facts or a message', (t) => openAll(t, [...stores()], 320));
+
+async function openAll(t, all, least) {
+  assert.ok(all.length >= least, all.length);
   const { page, errors, close } = await open(browser, server.address);
   const outcomes = { facts: 0, message: 0 };
   let peak;
   try {
-    const all = [...frames()];
-    assert.ok(all.length >= 1140, all.length);
     for (const [name, buffer] of all.filter((_, k) => k % EVERY === 0)) {
       await page.setInputFiles('#file', { name, mimeType: 'application/octet-stream', buffer });
       // The facts, or the message, of this file.
@@ -80,4 +94,4 @@ test('hostile frames have facts or a message', async (t) => {
   assert.ok(outcomes.facts > 0 && outcomes.message > 0);
   t.diagnostic(`${JSON.stringify(outcomes)}, ${peak} MiB`);
   assert.ok(peak < MOST, `${peak} MiB`);
-});
+}
