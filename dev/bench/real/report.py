@@ -110,15 +110,15 @@ def plot(about, records):
     axes.set_xlabel("read everything with one thread, GB/s of uncompressed data")
     axes.set_ylabel("compression ratio")
     axes.set_title(f"{about['name']}: {about['about']}")
-    figure.canvas.draw()
-    label(figure, axes, line, records)
+    # Places are known only after a layout.
     figure.legend(loc="outside lower center", ncols=6, frameon=False)
+    figure.draw_without_rendering()
+    label(axes, line, records)
     save(figure, about["name"] + ".svg")
 
 
-def label(figure, axes, line, records):
+def label(axes, line, records):
     """Labels points of the frontier where the text covers no point and no other label."""
-    renderer = figure.canvas.get_renderer()
     points = [axes.transData.transform((speed(it), ratio(it))) for it in records]
     taken, last = [], None
     for record in line[::-1]:
@@ -131,8 +131,8 @@ def label(figure, axes, line, records):
                 short(record["setting"]), (speed(record), ratio(record)), offset, textcoords="offset points",
                 fontsize=8, color=colour if colour != "#56B4E9" else "#2277AA", ha=align,
             )  # fmt: skip
-            box = text.get_window_extent(renderer).expanded(1.02, 1.1)
-            inside = axes.get_window_extent(renderer)
+            box = text.get_window_extent().expanded(1.02, 1.1)
+            inside = axes.get_window_extent()
             fits = inside.x0 <= box.x0 and box.x1 <= inside.x1 and inside.y0 <= box.y0 and box.y1 <= inside.y1 + 8
             free = not any(box.contains(*point) for point in points) and not any(box.overlaps(other) for other in taken)
             if fits and free:
@@ -291,7 +291,7 @@ def corpus(sets):
         shape = " x ".join(map(str, about["shape"]))
         chunk = " x ".join(map(str, about["chunks"]))
         rows.append(
-            [about["name"], about["about"], f"`{about['dtype']}`", shape, chunk, f"{size / 1e6:.1f}",
+            [about["name"], about["about"], f"`{about['dtype']}`".replace("|", "\\|"), shape, chunk, f"{size / 1e6:.1f}",
              f"{package['name']} {package['version']}", package["licence"]]
         )  # fmt: skip
     return table(["set", "content", "dtype", "shape", "chunk", "MB", "package", "licence"], rows)

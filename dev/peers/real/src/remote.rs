@@ -87,12 +87,12 @@ fn zarrs_default(set: &Set) -> Zarrs {
 
 /// Writes the set with the default settings of each library.
 fn fill(runtime: &Runtime, store: &Store, set: &Set) {
-    let array = Ours::default_settings().array(set, blosc2::Target::default());
+    let array = Ours::default_settings().array(set, blosc2::Target::memory());
     let remote = Remote::new(Arc::clone(store) as Arc<dyn ObjectStore>);
     remote.save("a.b2nd", array.schunk(), true).expect("an object");
     let compressed = zstd::bulk::compress(&set.items, 3).expect("compressed items");
-    let put = store.put(&"a.npy.zst".into(), compressed.into());
-    runtime.block_on(put).expect("an object");
+    let path = "a.npy.zst".into();
+    runtime.block_on(store.put(&path, compressed.into())).expect("an object");
     let zarr = Arc::new(AsyncObjectStore::new(Arc::clone(store)));
     let array =
         Array::new_with_metadata(zarr, "/a", zarrs_default(set).metadata(set)).expect("an array");
