@@ -35,7 +35,7 @@ mod words;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow};
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
@@ -189,9 +189,7 @@ fn main() -> ExitCode {
         Task::Demo => demo::demo(),
         Task::Bench { name: Some(name), quick, publish, .. } => match &*name {
             "real" => bench::real::real(quick, publish),
-            _ if quick || publish => {
-                bail!("--quick and --publish belong to `bench` and `bench real`, not to {name}")
-            }
+            _ if quick || publish => Err(anyhow!("`bench {name}` has no --quick and no --publish")),
             _ => bench::file(&name),
         },
         Task::Bench { quick: true, .. } => bench::quick(),

@@ -19,6 +19,8 @@ const LONG: Duration = Duration::from_millis(300);
 const PARTS: Duration = Duration::from_millis(60);
 /// The number of parts that are compared with the items.
 const CHECKED: usize = 20;
+/// The number of times that a file is opened for one part.
+const OPENED: usize = 50;
 
 /// Removes a file or a folder.
 pub fn remove(path: &Path) {
@@ -65,37 +67,20 @@ fn mean(parts: &[Part], set: &Set, mut read: impl FnMut(&Part) -> Option<Vec<u8>
     Some(start.elapsed().as_secs_f64() / f64::from(count))
 }
 
-/// The time of a write.
-pub fn write(library: &dyn Library, set: &Set, path: &Path) -> f64 {
-    remove(path);
-    shortest(|| library.write(set, path), |()| ()).max(1e-9)
-}
-
 /// The time of opening and reading everything.
 pub fn read(library: &dyn Library, set: &Set, path: &Path, threads: usize) -> f64 {
     shortest(|| library.open(set, path, threads).all(), drop)
 }
 
 pub fn measure(library: &dyn Library, set: &Set, work: &Path) -> Value {
-    let path = work.join("a");
-    remove(&path);
-    let write_s = shortest(
-        || library.write(set, &path),
-        |()| {
-            // Each write creates the file. The last one is read later.
-            if library.name() != "npy.zst" {
-                fs::rename(&path, work.join("last")).expect("the file can be renamed");
-            } else {
-                fs::copy(&path, work.join("last")).expect("the file can be copied");
-            }
-            remove(&path);
-            fs::rename(work.join("last"), work.join("kept")).unwrap_or_else(|_| {
-                remove(&work.join("kept"));
-                fs::rename(work.join("last"), work.join("kept")).expect("the file can be renamed");
-            });
-        },
-    );
-    let path = work.join("kept");
+    // Each write creates the file, and the last one is read later.
+    let (path, kept) = (work.join("a"), work.join("kept"));
+    let keep = |()| {
+        remove(&kept);
+        fs::rename(&path, &kept).expect("the file can be renamed");
+    };
+    let write_s = shortest(|| library.write(set, &path), keep);
+    let path = kept;
     let bytes = size(&path);
     let items = library.open(set, &path, 1).all().into_bytes(set);
     assert!(items == set.items, "{} {} changes {}", library.name(), library.setting(), set.name);
@@ -105,9 +90,8 @@ pub fn measure(library: &dyn Library, set: &Set, work: &Path) -> Value {
     let tiles = mean(&set.tiles(), set, |part| open.part(part));
     let rows = mean(&set.rows(), set, |part| open.part(part));
     drop(open);
-    let first = vec![set.rows()[0].clone()];
-    let opened =
-        mean(&vec![first[0].clone(); 50], set, |part| library.open(set, &path, 1).part(part));
+    let again = vec![set.rows()[0].clone(); OPENED];
+    let opened = mean(&again, set, |part| library.open(set, &path, 1).part(part));
     let record = json!({
         "set": set.name, "library": library.name(), "setting": library.setting(),
         "default": library.is_default(), "nbytes": set.items.len(), "bytes": bytes, "write_s": write_s,

@@ -65,11 +65,6 @@ impl Set {
         self.is_table || self.shape.len() == 1
     }
 
-    /// All items.
-    pub fn whole(&self) -> Part {
-        self.shape.iter().map(|&len| 0..len).collect()
-    }
-
     /// Random parts of about 4096 items.
     pub fn tiles(&self) -> Vec<Part> {
         let axes = self.shape.len() - usize::from(self.is_table);

@@ -61,7 +61,9 @@ fn packages(table: &Path, is_quick: bool) -> Result<Vec<Package>> {
     let table: Vec<Value> = serde_json::from_str(&text)?;
     let text =
         |value: &Value| value.as_str().map(str::to_owned).context("corpus.json lacks a text");
-    let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect();
+    let texts = |value: &Value| -> Result<Vec<String>> {
+        value.as_array().into_iter().flatten().map(text).collect()
+    };
     let package = |row: &Value| {
         Ok(Package {
             client: text(&row["client"])?,
