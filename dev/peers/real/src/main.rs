@@ -95,16 +95,14 @@ fn main() {
             requests.extend(remote::measure(set, is_quick));
         }
         let _ = std::io::stdout().flush();
+        // After each set, so that an interrupted run leaves the results of those before.
+        machine["seconds"] = started.elapsed().as_secs().into();
+        let report = json!({
+            "machine": machine, "records": records, "choices": choices, "requests": requests,
+        });
+        fs::write(target.join("real.json"), format!("{report:#}\n")).expect("the report");
     }
     fs::remove_dir_all(&work).expect("the folder can be removed");
-    machine["seconds"] = started.elapsed().as_secs().into();
-    let report = json!({
-        "machine": machine,
-        "records": records,
-        "choices": choices,
-        "requests": requests,
-    });
-    fs::write(target.join("real.json"), format!("{report:#}\n")).expect("the report");
 }
 
 /// Measures the libraries of Python. It writes the parts to read to a file for them.
