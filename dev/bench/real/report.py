@@ -234,7 +234,7 @@ def losses(sets, by_set):
                     f"- {about['name']}: {title} has the ratio {ratio(it):.2f} at {speed(it):.2f} GB/s; the greatest of "
                     f"this crate is {ratio(mine):.2f}, at {speed(mine):.2f} GB/s."
                 )
-    return "\n".join(lines)
+    return "\n".join(lines) or "In no set."
 
 
 def choices(found):
@@ -273,7 +273,7 @@ def machine(facts):
     changes = ", with changes" if facts["has_uncommitted_changes"] else ""
     return "\n".join(
         [
-            f"- Run: commit {facts['commit']}{changes}, {facts['date']}, {facts['seconds'] / 60:.0f} minutes",
+            f"- Run: commit {facts['commit']}{changes}, {facts['date']}, {facts['seconds'] / 60:.1f} minutes",
             f"- CPU: {facts['cpu']}, {facts['cores']} cores; {', '.join(facts['caches'])}",
             f"- Load before the run: {facts['load']}",
             f"- Versions: {facts['rustc']}; {facts['python']}",
