@@ -17,8 +17,8 @@ const TIME: Duration = Duration::from_millis(1500);
 /// each operation counts.
 const RUNS: usize = 9;
 const ENOUGH: Duration = Duration::from_millis(12);
-/// The codecs to compare, fast ones first, and the levels.
-const CODECS: [Codec; 4] = [Codec::Lz4, Codec::BloscLz, Codec::Zstd, Codec::Lz4Hc];
+/// The codecs to compare, fast ones first, and the levels. For the smallest size, the last codec is measured first.
+const CODECS: [Codec; 4] = [Codec::Lz4, Codec::BloscLz, Codec::Lz4Hc, Codec::Zstd];
 const LEVELS: [u8; 3] = [1, 5, 9];
 /// The number of filters with the highest ratios, and of those that serve the aim best, that are measured at the next
 /// level.
@@ -144,6 +144,12 @@ fn search(sample: &[u8], typesize: usize, aim: Aim, limit: Duration) -> Result<O
     let first: Vec<Vec<Filter>> = filters(typesize).iter().map(|it| it.to_vec()).collect();
     let mut codecs = Vec::from(CODECS.map(|codec| (codec, first.clone())));
     codecs.retain(|(codec, _)| codec.is_available());
+    // The smallest size does not depend on the speed, so that one run is enough, and a busy machine measures as much.
+    let mut enough = ENOUGH;
+    if aim == Aim::Smallest {
+        codecs.reverse();
+        enough = Duration::ZERO;
+    }
     for level in LEVELS {
         for (codec, filters) in &mut codecs {
             let mut level_found = Vec::new();
@@ -154,7 +160,7 @@ fn search(sample: &[u8], typesize: usize, aim: Aim, limit: Duration) -> Result<O
                 let params = CParams::new().codec(*codec).level(level).filters(filters);
                 let params = params.typesize(typesize).blocksize(block);
                 // An installed library may refuse some parameters.
-                match measure(sample, &params) {
+                match measure(sample, &params, enough) {
                     Ok(setting) => level_found.push((setting, params)),
                     Err(error) if error.kind() == ErrorKind::Unsupported => {}
                     Err(error) => return Err(error),
@@ -214,7 +220,7 @@ fn filters(typesize: usize) -> &'static [&'static [Filter]] {
     }
 }
 
-fn measure(sample: &[u8], params: &CParams) -> Result<Measured> {
+fn measure(sample: &[u8], params: &CParams, enough: Duration) -> Result<Measured> {
     let mut compressor = Compressor::new(params)?;
     let mut decompressor = Decompressor::new(DParams::new())?;
     let (mut best, mut cbytes, mut items) = ([Duration::MAX; 3], 1, vec![0u8; sample.len()]);
@@ -224,7 +230,7 @@ fn measure(sample: &[u8], params: &CParams) -> Result<Measured> {
     let places = sample.len().saturating_sub(len) / typesize + 1;
     let places: Vec<_> = (0..READS).map(|read| read * 7919 * 4099 % places * typesize).collect();
     let (start, mut runs) = (Instant::now(), 0);
-    while runs == 0 || (runs < RUNS && start.elapsed() < ENOUGH) {
+    while runs == 0 || (runs < RUNS && start.elapsed() < enough) {
         let mut time = [Instant::now(); 4];
         let chunk = compressor.compress(sample)?;
         time[1] = Instant::now();
@@ -354,9 +360,9 @@ mod tests {
                 let params = params.clone().typesize(typesize);
                 Compressor::new(params).unwrap().compress(&data).unwrap().cbytes()
             };
-            let all = filters(typesize).iter().map(|filters| {
-                size(&CParams::new().codec(Codec::Zstd).level(9).filters(filters))
-            });
+            let all = filters(typesize)
+                .iter()
+                .map(|filters| size(&CParams::new().codec(Codec::Zstd).level(9).filters(filters)));
             let least = all.min().unwrap();
             // Parts of 128 KiB, as `parts_of` takes them.
             let step = (data.len() - PART) / 7 / typesize * typesize;
