@@ -16,6 +16,7 @@
 //! | [from Python to Rust](from_python) | the calls of python-blosc2 and their equivalents |
 //! | [from C to Rust](from_c) | the functions of C-Blosc2 and their equivalents |
 //! | [from other crates](from_rust) | the calls of `blosc2` 0.2, `blosc2-rs`, `blosc` and `zarrs`, and their equivalents |
+//! | [which settings](settings) | codec, level and filters for an aim |
 //! | [performance] | chunk and block shapes, codecs, threads, caches |
 //! | [FAQ](faq) | how do I ...? |
 //! | [features] | what is supported, and by which crate |
@@ -32,7 +33,7 @@ macro_rules! pages {
 
 pages! {
     quick_start arrays compute super_chunks files threads user_defined custom_storage beyond_one_machine sql untrusted_input from_python
-    from_c from_rust performance faq features limits terms
+    from_c from_rust settings performance faq features limits terms
 }
 
 /// Complete programs, in the directory `examples` of the crate: `cargo run --example quickstart`.

@@ -150,7 +150,7 @@ pub use chunk::check::Check;
 pub use chunk::compressor::{Compressor, compress, compress_bound};
 pub use chunk::decompressor::{Decompressor, decompress};
 pub use chunk::raw;
-pub use chunk::suggest::Aim;
+pub use chunk::suggest::{Aim, Measured};
 pub use chunk::{Chunk, ChunkBytes, ChunkRef};
 pub use codec::Codec;
 pub use codec::filter::Filter;

@@ -31,8 +31,8 @@ For each row of the table, a sample is compressed with the chunk and block size 
 Rows that exceed the time limit are omitted. Speeds are \
 uncompressed bytes per second, the best of at least two runs. `*` marks the parameters of the file. Recommended rows: \
 `smallest` has the highest ratio; `fastest` decompresses fastest among the rows that save at least half of the bytes \
-that `smallest` saves; `best compromise` has the highest product of both speeds among the rows that save at least 80 % \
-of these bytes.
+that `smallest` saves; `random access` has the fastest reads of a few items among the same rows; `best compromise` has \
+the highest product of both speeds among the rows that save at least 80 % of these bytes.
 
 Examples:
   blosc2 bench data.b2nd
@@ -249,7 +249,12 @@ impl Report {
     /// The recommended rows.
     fn recommendations(&self) -> impl Iterator<Item = (&'static str, &Row)> {
         let all = self.recommended.map(|it| {
-            [("smallest", it.smallest), ("fastest", it.fastest), ("best compromise", it.compromise)]
+            [
+                ("smallest", it.smallest),
+                ("fastest", it.fastest),
+                ("best compromise", it.compromise),
+                ("random access", it.random_access),
+            ]
         });
         let rows = all.into_iter().flatten();
         rows.filter_map(|(name, index)| self.rows.get(index).map(|row| (name, row)))
@@ -266,6 +271,7 @@ impl Report {
                 "cbytes": row.cbytes,
                 "compress_bytes_per_second": row.compress.round() as u64,
                 "decompress_bytes_per_second": row.decompress.round() as u64,
+                "random_reads_per_second": row.random_access.round() as u64,
                 "current": row.setting == self.current,
                 "options": row.setting.options(),
             })

@@ -55,7 +55,8 @@ pub(crate) fn draw_rows(
         let index = codecs.iter().position(|each| *each == codec).unwrap_or(0);
         COLOURS[index % COLOURS.len()]
     };
-    let chosen = recommended.map_or([usize::MAX; 3], |it| [it.smallest, it.fastest, it.compromise]);
+    let chosen = recommended
+        .map_or([usize::MAX; 4], |it| [it.smallest, it.fastest, it.compromise, it.random_access]);
     // Areas that labels must not cover.
     let mut taken = Vec::new();
     for (index, row) in rows.iter().enumerate() {

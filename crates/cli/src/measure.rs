@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use blosc2::{
-    Aim, CParams, ChunkRef, Codec, Compressor, DParams, Decompressor, Filter, Threads,
+    Aim, CParams, ChunkRef, Codec, Compressor, DParams, Decompressor, Filter, Measured, Threads,
     compress_bound,
 };
 
@@ -14,6 +14,9 @@ use crate::params;
 const MIN_RUNS: u32 = 2;
 const MAX_RUNS: u32 = 50;
 const ENOUGH: Duration = Duration::from_millis(20);
+/// The number of reads of a few items of each chunk, and the number of bytes that each of them reads at most.
+const READS: usize = 8;
+const READ: usize = 128;
 
 /// Compression parameters that are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +95,19 @@ pub(crate) struct Row {
     /// Uncompressed bytes per second.
     pub(crate) compress: f64,
     pub(crate) decompress: f64,
+    /// Reads of a few items per second.
+    pub(crate) random_access: f64,
+}
+
+impl Row {
+    fn measured(&self) -> Measured {
+        Measured {
+            ratio: self.ratio,
+            compress: self.compress,
+            decompress: self.decompress,
+            random_access: self.random_access,
+        }
+    }
 }
 
 /// Measures settings on the chunks of a sample.
@@ -101,29 +117,33 @@ pub(crate) struct Bench<'a> {
     /// One buffer for each compressed chunk, and one for a decompressed chunk.
     compressed: Vec<Vec<u8>>,
     decompressed: Vec<u8>,
+    /// A buffer for a few items.
+    items: Vec<u8>,
 }
 
 impl<'a> Bench<'a> {
     pub(crate) fn new(chunks: &'a [Vec<u8>]) -> Self {
         let compressed = chunks.iter().map(|chunk| vec![0; compress_bound(chunk.len())]).collect();
         let longest = chunks.iter().map(Vec::len).max().unwrap_or(0);
-        Self { chunks, compressed, decompressed: vec![0; longest] }
+        Self { chunks, compressed, decompressed: vec![0; longest], items: vec![0; longest] }
     }
 
-    /// Compresses and decompresses all chunks at least twice, and more often until `enough` time has passed. Returns
-    /// the compressed bytes and the shortest time of both. Fails if the decompressed data differs.
+    /// Compresses and decompresses all chunks, and reads a few items of each, at least twice, and more often until
+    /// `enough` time has passed. Returns the compressed bytes and the shortest time of each. Fails if the decompressed
+    /// data differs.
     pub(crate) fn measure(
         &mut self,
         params: &CParams,
         enough: Duration,
-    ) -> Result<(u64, [Duration; 2])> {
+    ) -> Result<(u64, [Duration; 3])> {
         let mut compressor = Compressor::new(params)?;
         let mut decompressor = Decompressor::new(DParams::new().threads(params.threads))?;
-        let mut best = [Duration::MAX; 2];
+        let mut best = [Duration::MAX; 3];
+        let typesize = params.typesize.unwrap_or(1).max(1);
         let (start, mut runs, mut cbytes) = (Instant::now(), 0, 0);
         while runs < MIN_RUNS || (start.elapsed() < enough && runs < MAX_RUNS) {
             cbytes = 0;
-            let mut times = [Duration::ZERO; 2];
+            let mut times = [Duration::ZERO; 3];
             for (chunk, compressed) in self.chunks.iter().zip(&mut self.compressed) {
                 let now = Instant::now();
                 let len = compressor.compress_into(chunk, compressed)?;
@@ -133,6 +153,14 @@ impl<'a> Bench<'a> {
                 let now = Instant::now();
                 let len = decompressor.decompress_into(&compressed, &mut self.decompressed)?;
                 times[1] += now.elapsed();
+                let now = Instant::now();
+                for read in 0..READS {
+                    let place = read * (len / typesize) / READS * typesize;
+                    let end = (place + (READ / typesize).max(1) * typesize).min(len);
+                    let items = &mut self.items[..end - place];
+                    decompressor.items_into(&compressed, place, items)?;
+                }
+                times[2] += now.elapsed();
                 if runs == 0 && self.decompressed[..len] != chunk[..] {
                     bail!("the decompressed data differs: the codec or a filter is lossy");
                 }
@@ -156,6 +184,7 @@ impl<'a> Bench<'a> {
             cbytes,
             compress: speed(times[0]),
             decompress: speed(times[1]),
+            random_access: (READS * self.chunks.len()) as f64 / times[2].as_secs_f64().max(1e-9),
         })
     }
 }
@@ -169,16 +198,18 @@ pub(crate) struct Recommended {
     pub(crate) fastest: usize,
     /// The highest product of both speeds of the rows that save at least 80 % of the bytes that `smallest` saves.
     pub(crate) compromise: usize,
+    /// The fastest reads of a few items of the rows that save at least half of the bytes that `smallest` saves.
+    pub(crate) random_access: usize,
 }
 
 /// Selects the rows to recommend; `None` without rows. Of equal rows the first one is selected.
 pub(crate) fn recommend(rows: &[Row]) -> Option<Recommended> {
-    let settings: Vec<_> =
-        rows.iter().map(|row| (row.ratio, row.compress, row.decompress)).collect();
+    let settings: Vec<_> = rows.iter().map(Row::measured).collect();
     Some(Recommended {
         smallest: Aim::Smallest.choose(&settings)?,
         fastest: Aim::FastestToRead.choose(&settings)?,
         compromise: Aim::Balanced.choose(&settings)?,
+        random_access: Aim::RandomAccess.choose(&settings)?,
     })
 }
 

@@ -9,6 +9,8 @@ use anyhow::{Context, Result};
 use crate::python::{BENCH, BLOSC2, Venv};
 use crate::{libclang, run, vendor};
 
+pub(crate) mod real;
+
 /// The lines around the generated part of a document.
 const BEGIN: &str = "<!-- written by cargo xtask bench --publish -->";
 const END: &str = "<!-- end -->";
@@ -82,15 +84,21 @@ fn publish(folder: &Path) -> Result<()> {
     for (part, document) in
         [("tables.md", "docs/reports/BENCHMARKS.md"), ("readme.md", "README.md")]
     {
-        let part = fs::read_to_string(folder.join(part))?;
-        let path = run::root().join(document);
-        let text = fs::read_to_string(&path)?;
-        let text = replaced(&text, &part).with_context(|| {
-            format!("{document} needs the lines `{BEGIN}` and `{END}` around its generated part")
-        })?;
-        fs::write(&path, text).with_context(|| format!("{document} cannot be written"))?;
-        println!("bench: {document} is up to date");
+        insert(&folder.join(part), document)?;
     }
+    Ok(())
+}
+
+/// Replaces the generated part of a document by a file.
+fn insert(part: &Path, document: &str) -> Result<()> {
+    let part = fs::read_to_string(part)?;
+    let path = run::root().join(document);
+    let text = fs::read_to_string(&path)?;
+    let text = replaced(&text, &part).with_context(|| {
+        format!("{document} needs the lines `{BEGIN}` and `{END}` around its generated part")
+    })?;
+    fs::write(&path, text).with_context(|| format!("{document} cannot be written"))?;
+    println!("bench: {document} is up to date");
     Ok(())
 }
 

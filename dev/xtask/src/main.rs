@@ -35,7 +35,7 @@ mod words;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
@@ -86,16 +86,16 @@ enum Task {
     Demo,
     /// Compare this crate with other libraries; docs/reports/BENCHMARKS.md describes the method
     Bench {
-        /// Run this bench instead: a file of dev/bench without `.rs`
+        /// Run this bench instead: `real` (real data, docs/reports/REAL.md), or a file of dev/bench without `.rs`
         name: Option<String>,
         /// Measure only the workloads whose names contain this
         #[arg(long, conflicts_with = "name")]
         only: Option<String>,
         /// Check in some seconds that the comparison works: small arrays, each workload once, only this crate and C
-        #[arg(long, conflicts_with_all = ["name", "only", "publish"])]
+        #[arg(long, conflicts_with_all = ["only", "publish"])]
         quick: bool,
-        /// Write the tables and plots to docs/reports and README.md
-        #[arg(long, conflicts_with_all = ["name", "only"])]
+        /// Write the tables and plots to docs/reports, and without a name also to README.md
+        #[arg(long, conflicts_with = "only")]
         publish: bool,
     },
     /// Let C, Rust and Python write and read the same objects, and write the outcome to docs/reports
@@ -187,7 +187,11 @@ fn main() -> ExitCode {
         Task::Test { long: true, .. } => test::test(test::Extent::Long),
         Task::Test { .. } => test::test(test::Extent::Normal),
         Task::Demo => demo::demo(),
-        Task::Bench { name: Some(name), .. } => bench::file(&name),
+        Task::Bench { name: Some(name), quick, publish, .. } => match &*name {
+            "real" => bench::real::real(quick, publish),
+            _ if quick || publish => Err(anyhow!("`bench {name}` has no --quick and no --publish")),
+            _ => bench::file(&name),
+        },
         Task::Bench { quick: true, .. } => bench::quick(),
         Task::Bench { only, publish, .. } => bench::compare(only.as_deref(), publish),
         Task::Conformance { check, only } => conformance::conformance(check, only.as_deref()),

@@ -22,6 +22,10 @@ pub(crate) const CMAKE: &str = "cmake==4.4.4";
 /// builds a crate of `dev/peers/bench`.
 pub(crate) const BENCH: [&str; 4] = [H5PY, HDF5PLUGIN, "matplotlib==3.11.2", CMAKE];
 
+/// What `cargo xtask bench real` needs: the other libraries, and what decodes photographs and sound.
+pub(crate) const REAL: [&str; 7] =
+    [BLOSC2, H5PY, HDF5PLUGIN, BENCH[2], ZARR[0], "pillow==13.0.0", "soundfile==0.14.0"];
+
 /// What the tests of `blosc2-object-store` need too: an S3 server, and clients for it and for HTTP.
 pub(crate) const OBJECT_STORE: [&str; 4] =
     ["fsspec==2026.9.0", "aiohttp==3.14.5", "s3fs==2026.9.0", "moto[server]==5.2.5"];
@@ -61,6 +65,7 @@ fn known() -> impl Iterator<Item = &'static str> {
     [BLOSC2, LIBCLANG]
         .into_iter()
         .chain(BENCH)
+        .chain(REAL)
         .chain(OBJECT_STORE)
         .chain(DATAFUSION)
         .chain(ZARR)

@@ -36,7 +36,9 @@ fn rows_have_all_combinations() {
     for row in rows {
         let cbytes = row["cbytes"].as_u64().unwrap();
         assert!((row["ratio"].as_f64().unwrap() - 40_000.0 / cbytes as f64).abs() < 1e-9);
-        for key in ["compress_bytes_per_second", "decompress_bytes_per_second"] {
+        for key in
+            ["compress_bytes_per_second", "decompress_bytes_per_second", "random_reads_per_second"]
+        {
             assert!(row[key].as_u64().unwrap() > 0, "{row}");
         }
     }
@@ -51,7 +53,10 @@ fn rows_have_all_combinations() {
 
     // The options of the recommendations are those of `copy`.
     let recommended = found["recommended"].as_object().unwrap();
-    assert_eq!(recommended.keys().collect::<Vec<_>>(), ["smallest", "fastest", "best_compromise"]);
+    assert_eq!(
+        recommended.keys().collect::<Vec<_>>(),
+        ["smallest", "fastest", "best_compromise", "random_access"]
+    );
     assert_eq!(recommended["smallest"], rows[0]["options"]);
     for (name, options) in recommended {
         let options: Vec<&str> = options.as_str().unwrap().split(' ').collect();
@@ -85,14 +90,15 @@ fn tables_mark_the_parameters_of_the_file() {
     let text = String::from_utf8(folder.good(&args)).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "sample: 3.91 KiB of 3.91 KiB in 1 chunk, 2 threads");
-    assert_eq!(lines.len(), 2 + 6 + 3, "{text}");
+    assert_eq!(lines.len(), 2 + 6 + 4, "{text}");
     let marked: Vec<_> = lines.iter().filter(|line| line.starts_with('*')).collect();
     assert_eq!(marked.len(), 1, "{text}");
     assert!(marked[0].starts_with("* blosclz      3 shuffle,bytedelta "), "{text}");
     // All lines of the table have the same width.
     let widths: Vec<usize> = lines[1..8].iter().map(|line| line.chars().count()).collect();
     assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
-    for (line, name) in lines[8..].iter().zip(["smallest", "fastest", "best compromise"]) {
+    let names = ["smallest", "fastest", "best compromise", "random access"];
+    for (line, name) in lines[8..].iter().zip(names) {
         let options = line.strip_prefix(name).unwrap().trim_start();
         assert!(options.starts_with("--codec "), "{text}");
     }
