@@ -326,7 +326,7 @@ impl CTable {
     }
 
     /// Returns the number of bytes of all stored columns before compression, and of the mask of valid rows. Columns that
-    /// cannot be read do not count. Python: `table.nbytes`.
+    /// cannot be read do not count, and unused rows at the end of their arrays do.
     ///
     /// # Errors
     /// Fails with the errors of [`values`](Self::values), except of single columns.
@@ -334,7 +334,7 @@ impl CTable {
         self.sizes().map(|[nbytes, _]| nbytes)
     }
 
-    /// Returns the number of stored bytes of what [`nbytes`](Self::nbytes) counts. Python: `table.cbytes`.
+    /// Returns the number of stored bytes of what [`nbytes`](Self::nbytes) counts.
     ///
     /// # Errors
     /// Fails with the errors of [`nbytes`](Self::nbytes).

@@ -20,7 +20,8 @@ export async function launch() {
 export async function open(browser, address, { path = '/', ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  // Also on a machine with much other work.
+  page.setDefaultTimeout(60_000);
   const hosts = new Set();
   const errors = [];
   context.on('request', (request) => { if (!request.url().startsWith('blob:')) hosts.add(new URL(request.url()).host); });
