@@ -24,9 +24,7 @@ use crate::text;
 /// a table, print the rows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  blosc2 cat a.b2nd --text
-  \
-    blosc2 cat a.b2nd --slice 0:10,::2 | od -t f4
+  blosc2 cat a.b2nd --slice 0:10,::2 | od -t f4
   \
     blosc2 cat runs.b2z --columns id,price --where 'price < 9.5' --json")]
 pub(crate) struct Args {

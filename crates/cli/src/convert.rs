@@ -37,8 +37,7 @@ use crate::{UsageError, complain, csv, data, extension, limits, progress, remote
 #[command(
     after_help = "CSV, Parquet and Arrow files become tables: OUT is a zip file (`.b2z`) or a directory. Other \
     files, and Parquet and Arrow files if OUT ends in `.b2nd`, become arrays. Defaults, as in Python: zstd, level 5, \
-    shuffle.\n\nExamples:\n  blosc2 import table.npy table.b2nd --codec lz4\n  \
-    blosc2 import trips.parquet trips.b2z --columns day,price\n  \
+    shuffle.\n\nExamples:\n  blosc2 import trips.parquet trips.b2z --columns day,price\n  \
     sensor | blosc2 import - log.b2nd --dtype '<i2' --shape 86400,16"
 )]
 pub(crate) struct ImportArgs {
@@ -73,8 +72,7 @@ pub(crate) struct ImportArgs {
 #[command(
     after_help = "Arrays become npy, CSV, Parquet, Arrow or Zarr files; tables CSV, Parquet or Arrow files. A line of \
     a CSV file is a row of a table or of a 2-d array, an item of a 1-d array, or the fields of an item.\n\n\
-    Examples:\n  blosc2 export table.b2nd first.csv --slice 0:100\n  \
-    blosc2 export trips.b2z cheap.parquet --where 'price < 9.5'\n  \
+    Examples:\n  blosc2 export trips.b2z cheap.parquet --where 'price < 9.5'\n  \
     blosc2 export runs.b2z --key /speed - | python3 plot.py"
 )]
 pub(crate) struct ExportArgs {
@@ -400,6 +398,10 @@ fn export_table(
 }
 
 /// Writes an array, or a part of its first axis.
+#[cfg_attr(
+    not(any(feature = "arrow", feature = "zarr")),
+    expect(unused_variables, reason = "each of these formats needs a feature")
+)]
 fn export_array(
     args: &ExportArgs,
     source: Source<'_>,

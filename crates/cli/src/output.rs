@@ -139,6 +139,7 @@ impl Output<'_> {
     }
 
     /// Creates a directory through `make`, which creates it at the given path. It gets its name when it is complete.
+    #[cfg(any(feature = "arrow", feature = "zarr"))]
     pub(crate) fn create_folder(&self, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         self.check()?;
         let shown = self.path.display();
