@@ -99,7 +99,7 @@ def plot(about, records):
     ratios = [ratio(it) for it in records]
     if max(ratios) / min(ratios) > 6:
         axes.set_yscale("log")
-    places = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
+    places = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
     low, high = min(map(speed, records)), max(map(speed, records))
     axes.set_xlim(low / 1.25, high * 1.9)
     axes.set_xticks([place for place in places if low / 1.25 <= place <= high * 1.9])
