@@ -18,6 +18,7 @@ use crate::{vendor, web};
 pub(crate) enum Part {
     ObjectStore,
     Arrow,
+    Formats,
     Parquet,
     Datafusion,
     Zarr,
@@ -33,6 +34,7 @@ pub(crate) fn integrations(only: Option<Part>) -> Result<()> {
         (Part::ObjectStore, "object storage: clippy and docs", object_store_docs as fn() -> _),
         (Part::ObjectStore, "object storage", object_store),
         (Part::Arrow, "Arrow", arrow),
+        (Part::Formats, "formats of the command", formats),
         (Part::Parquet, "Parquet", parquet),
         (Part::Datafusion, "DataFusion", datafusion),
         (Part::Zarr, "Zarr", zarr),
@@ -86,6 +88,17 @@ fn object_store() -> Result<()> {
 }
 
 const ARROW_CRATE: [&str; 4] = ["-p", "blosc2-store", "--features", "arrow"];
+
+/// Checks and tests the import and export of other formats by the command.
+fn formats() -> Result<()> {
+    const COMMAND: [&str; 4] = ["-p", "blosc2-cli", "--features", "arrow,zarr"];
+    let venv = python(&[&ARROW[..], &ZARR].concat())?;
+    let mut clippy = run::cargo(["clippy", "--all-targets"]);
+    run::run(clippy.args(COMMAND).args(["--", "-D", "warnings"]))?;
+    let mut test = run::cargo(["test", "--test", "formats", "--bins"]);
+    test.args(COMMAND).args(["--", "--include-ignored"]);
+    run::run(test.env("BLOSC2_TEST_PYTHON", &venv.python))
+}
 
 /// Checks and tests the feature `arrow` of `blosc2-store`.
 fn arrow() -> Result<()> {

@@ -239,7 +239,7 @@ async fn results_of_a_lost_executor_are_computed_again() {
     for (sql, ended, killed) in [
         (groups, 3, 1), // results of a stage that is not complete
         (scan, 3, 1),   // rows of the result of the query
-        (union, 10, 0), // results of a complete stage, for the last stage, of which tasks have ended on executor 1
+        (union, 10, 0), // results of a complete stage, for the last stage; tasks of the last stage have ended on executor 1
         (last, 10, 0),  // the same for another stage
         (last, 10, 1),
     ] {

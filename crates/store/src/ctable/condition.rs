@@ -79,7 +79,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether it holds for two values; `None` is the order of values of which one is NaN.
+    /// Whether it holds for two values; `None` is the order if one of them is NaN.
     fn holds(self, order: Option<Ordering>) -> bool {
         match self {
             Self::Equal => order == Some(Ordering::Equal),
