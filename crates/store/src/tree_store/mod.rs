@@ -216,7 +216,10 @@ impl TreeStore {
         let io = |error: io::Error| Error::of_io(OPEN, error).at(path);
         if path.is_dir() {
             let folder = Folder::open(path).map_err(io)?;
-            return Ok(folder.has_file(INDEX) || has_frames(&folder).map_err(io)?);
+            return match folder.kind(INDEX).map_err(io)? {
+                Some(kind) => Ok(kind == EntryKind::File),
+                None => has_frames(&folder).map_err(io),
+            };
         }
         if !fs::metadata(path).map_err(io)?.is_file() {
             return Ok(false);
