@@ -30,9 +30,9 @@ const RUNS: f64 = 2.0;
 For each row of the table, a sample is compressed with the chunk and block size of the file, decompressed and checked. \
 Rows that exceed the time limit are omitted. Speeds are \
 uncompressed bytes per second, the best of at least two runs. `*` marks the parameters of the file. Recommended rows: \
-`smallest` has the highest ratio; `fastest` decompresses fastest among the rows that save at least half of the bytes \
-that `smallest` saves; `random access` has the fastest reads of a few items among the same rows; `best compromise` has \
-the highest product of both speeds among the rows that save at least 80 % of these bytes.
+`smallest` has the highest ratio; of the rows that save at least half of the bytes that `smallest` saves, `fastest` \
+decompresses fastest and `random access` reads a few items fastest; `best compromise` has the highest product of both \
+speeds of the rows that save 80 % of them.
 
 Examples:
   blosc2 bench data.b2nd
