@@ -28,8 +28,7 @@ const RUNS: f64 = 2.0;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 For each row of the table, a sample is compressed with the chunk and block size of the file, decompressed and checked. \
-Rows that exceed the time limit are omitted. Speeds are \
-uncompressed bytes per second, the best of at least two runs. `*` marks the parameters of the file. Recommended rows: \
+Speeds are uncompressed bytes per second, the best of at least two runs. `*` marks the parameters of the file. Recommended rows: \
 `smallest` has the highest ratio; of the rows that save at least half of the bytes that `smallest` saves, `fastest` \
 decompresses fastest and `random access` reads a few items fastest; `best compromise` has the highest product of both \
 speeds of the rows that save 80 % of them.
