@@ -28,9 +28,9 @@ use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use crate::csv_reader;
 use crate::progress::Counted;
 use crate::raw::RawItems;
+use crate::{csv_reader, lengths};
 
 /// Rows of a batch.
 pub(crate) const ROWS: usize = 1 << 16;
@@ -83,9 +83,11 @@ fn open(
                 let mask = ProjectionMask::roots(builder.parquet_schema(), columns);
                 builder = builder.with_projection(mask);
             }
-            (Box::new(builder.with_batch_size(ROWS).build()?), Some(rows))
+            let most = lengths::parquet_rows(path, ROWS)?;
+            (Box::new(builder.with_batch_size(most).build()?), Some(rows))
         }
         Format::Arrow => {
+            lengths::check_file(path)?;
             let all = FileReader::try_new_buffered(file()?, None)?;
             let reader: Reader = match chosen(&all.schema())? {
                 None => Box::new(all),
@@ -94,6 +96,7 @@ fn open(
             (reader, None)
         }
         Format::Stream => {
+            lengths::check_stream(path)?;
             let all = StreamReader::try_new_buffered(file()?, None)?;
             let reader: Reader = match chosen(&all.schema())? {
                 None => Box::new(all),
@@ -272,8 +275,12 @@ pub(crate) fn to_table(
     let mut appender = CTable::create(path, &schema)?.into_appender()?;
     let mut done = 0u64;
     piped(reader, |batch| {
-        let batch = converted(batch?, &stored)?;
-        appender.append_record_batch(&batch)?;
+        let batch = batch?;
+        let step = lengths::stored_rows(&batch);
+        for start in (0..batch.num_rows()).step_by(step) {
+            let part = batch.slice(start, step.min(batch.num_rows() - start));
+            appender.append_record_batch(&converted(part, &stored)?)?;
+        }
         done += batch.num_rows() as u64;
         if let Some(rows) = rows {
             bar.set_position((size as f64 * done as f64 / rows.max(1) as f64) as u64);

@@ -181,6 +181,9 @@ struct Guess {
     int: bool,
     uint: bool,
     float: bool,
+    /// Whether one of the integers is negative, and whether one is above those of 64 bits with a sign.
+    negative: bool,
+    above: bool,
     /// Whether one of the floats is a number, not the name of infinity or NaN.
     number: bool,
     time: bool,
@@ -201,6 +204,8 @@ impl Guess {
             int: true,
             uint: true,
             float: true,
+            negative: false,
+            above: false,
             number: false,
             time: true,
             digits: 0,
@@ -218,11 +223,20 @@ impl Guess {
             let digits = text.strip_prefix('-').unwrap_or(text);
             let is_short = digits.len() < 2 || !digits.starts_with('0') || digits.starts_with("0.");
             let is_short = is_short && !text.starts_with('+');
-            self.int = self.int && is_short && text.parse::<i64>().is_ok();
-            self.uint = self.uint && is_short && text.parse::<u64>().is_ok();
-            self.float = self.float && is_short && text.parse::<f64>().is_ok();
-            self.number |=
-                self.float && digits.starts_with(|char: char| char.is_ascii_digit() || char == '.');
+            let (int, uint) = (text.parse::<i64>().is_ok(), text.parse::<u64>().is_ok());
+            let is_number = digits.starts_with(|char: char| char.is_ascii_digit() || char == '.');
+            let is_integer = is_number && digits.bytes().all(|digit| digit.is_ascii_digit());
+            self.negative |= is_integer && digits.len() < text.len();
+            self.above |= is_integer && uint && !int;
+            // A float would be another number than a long integer, and infinity another one than `1e400`.
+            let is_float = |value: f64| match is_integer {
+                true => int || uint,
+                false => value.is_finite() || !is_number,
+            };
+            self.int = self.int && is_short && int;
+            self.uint = self.uint && is_short && uint;
+            self.float = self.float && is_short && text.parse().is_ok_and(is_float);
+            self.number |= self.float && is_number;
             self.time = self.time && self.add_time(text);
         }
     }
@@ -255,6 +269,8 @@ impl Guess {
             Self { boolean: true, .. } => DataType::Boolean,
             Self { int: true, .. } => DataType::Int64,
             Self { uint: true, .. } => DataType::UInt64,
+            // No type has all of these integers.
+            Self { negative: true, above: true, .. } => DataType::Utf8,
             Self { float: true, number: true, .. } => DataType::Float64,
             Self { time: true, zones: [true, false], .. } => DataType::Timestamp(unit, None),
             Self { time: true, zones: [false, true], .. } => {
@@ -307,6 +323,15 @@ mod tests {
             ("1\n18446744073709551615", "UInt64"),
             ("1\n1.5\nnan\n-inf\n1e-300", "Float64"),
             ("nan\ninf", "Utf8"),
+            ("12345678901234567890123", "Utf8"),
+            ("-9223372036854775809", "Utf8"),
+            ("1.5\n18446744073709551616", "Utf8"),
+            ("-1\n18446744073709551615", "Utf8"),
+            ("-9223372036854775808\n9223372036854775807", "Int64"),
+            ("1e400\n2", "Utf8"),
+            ("-1e400", "Utf8"),
+            ("1e400.5", "Utf8"),
+            ("1e-400\n-.5", "Float64"),
             ("007\n1", "Utf8"),
             ("0\n0.5", "Float64"),
             ("1\nx", "Utf8"),

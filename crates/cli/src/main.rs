@@ -14,7 +14,7 @@
 //! - `slice`, `stream`: which items of a file are selected, and reading them piece by piece;
 //! - `text`, `values`, `float`, `date`: items as text, as NumPy prints them;
 //! - `formats`: the formats of `import` and `export`; `npy`, `csv`: reading of npy files, writing of CSV files;
-//!   `batches`, `csv_reader`: Parquet, Arrow and CSV files as record batches; `rows`: rows of tables; `extension`: the
+//!   `batches`, `csv_reader`: Parquet, Arrow and CSV files as record batches; `lengths`: checks of them; `rows`: rows of tables; `extension`: the
 //!   formats of output files; `typed`: items read as another type, and fields;
 //! - `view`, `bench`: statistics and pictures of the items, and the choice of compression parameters; they share
 //!   `data`, `scale` and `picture`; `numbers`, `grid`, `figure` and `terminal` belong to `view`, `sample`, `measure`
@@ -46,6 +46,8 @@ mod grid;
 mod info;
 mod interrupt;
 mod json;
+#[cfg(feature = "arrow")]
+mod lengths;
 mod limits;
 mod ls;
 mod manual;

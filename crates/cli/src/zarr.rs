@@ -3,12 +3,13 @@
 //!
 //! The crate `zarrs` reads more codecs, but needs a newer compiler than this workspace, and more than 100 crates.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use blosc2::dtype::Kind;
 use blosc2::{Dtype, NDArray, RawItems as Bytes};
 use blosc2_format::npy::Header;
@@ -20,6 +21,8 @@ use crate::raw::RawItems;
 
 /// Maximum bytes of a row of chunks (all chunks with the same range of the first axis), which is held in memory.
 const MOST: u64 = 1 << 30;
+/// Maximum bytes of a file of metadata.
+const MAX_METADATA: u64 = 16 << 20;
 /// Maximum number of dimensions, as in C-Blosc2.
 const MAX_DIMENSIONS: usize = 16;
 /// The level of Zstandard, as of arrays that `import` creates.
@@ -61,14 +64,34 @@ pub(crate) fn open(path: &Path) -> Result<(Dtype, RawItems)> {
     Ok((dtype, RawItems::of_stream(Box::new(rows), layout)?))
 }
 
+/// Reads a regular file of at most this size; `None` if there is none.
+fn read_file(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    // Before it is opened: opening a named pipe would block.
+    let found = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found?,
+    };
+    if !found.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    if found.len() > most {
+        let detail = format!("it has {} bytes, expected at most {most}", found.len());
+        return Err(io::Error::other(detail));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
 /// Reads a file of metadata.
 fn metadata(path: &Path) -> Result<Option<Value>> {
-    let text = match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        text => text.with_context(|| format!("cannot read {}", path.display()))?,
+    let text = read_file(path, MAX_METADATA);
+    let Some(text) = text.map_err(|error| anyhow!("cannot read {}: {error}", path.display()))?
+    else {
+        return Ok(None);
     };
     let parsed = serde_json::from_slice(&text);
-    Ok(Some(parsed.with_context(|| format!("{} is not JSON", path.display()))?))
+    Ok(Some(parsed.map_err(|error| anyhow!("{} is not JSON: {error}", path.display()))?))
 }
 
 fn sides(value: &Value, what: &str) -> Result<Vec<u64>> {
@@ -163,9 +186,6 @@ impl Array {
         }
         let name = &found["dtype"];
         let dtype = Dtype::parse(&dtype_2(name).context("its dtype is invalid")?)?;
-        if dtype.has_pointers() || dtype.size() == 0 {
-            bail!("its dtype {name} has no data in its chunks");
-        }
         let separator = found["dimension_separator"].as_str().unwrap_or(".");
         let codecs = codec.into_iter().collect();
         Self::new(path, found, dtype, chunks, (separator, ""), order, codecs)
@@ -180,6 +200,9 @@ impl Array {
         order: Vec<usize>,
         codecs: Vec<Codec>,
     ) -> Result<Self> {
+        if dtype.has_pointers() || dtype.size() == 0 {
+            bail!("its dtype {dtype} has no data in its chunks");
+        }
         let shape = sides(&found["shape"], "shape")?;
         let separator = match separator {
             "/" => '/',
@@ -223,11 +246,11 @@ impl Array {
     /// The bytes of a chunk in the order in which they are stored; `None` if it is missing.
     fn read(&self, chunk: &[u64]) -> Result<Option<Vec<u8>>> {
         let name = self.name(chunk);
-        let mut bytes = match fs::read(self.path.join(&name)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            bytes => bytes.with_context(|| format!("cannot read its chunk {name}"))?,
-        };
         let len = usize::try_from(self.chunk_len().unwrap_or(0))?;
+        // Compressed bytes can be more than the items.
+        let stored = read_file(&self.path.join(&name), 2 * len as u64 + (64 << 10));
+        let stored = stored.map_err(|error| anyhow!("cannot read its chunk {name}: {error}"))?;
+        let Some(mut bytes) = stored else { return Ok(None) };
         for codec in &self.codecs {
             // A checksum is also before compression.
             bytes = codec
@@ -242,51 +265,8 @@ impl Array {
 
     /// The bytes of an item of a chunk that is missing.
     fn fill(&self) -> Result<Vec<u8>> {
-        let dtype = &self.dtype;
-        let unknown = || anyhow!("its fill value {} of {dtype} is not supported", self.fill);
-        let mut bytes = vec![0; dtype.size()];
-        let zero = [json!(null), json!(0), json!(0.0), json!(false), json!(""), json!([0.0, 0.0])];
-        if zero.contains(&self.fill) {
-            return Ok(bytes);
-        }
-        let float = |value: &Value| match value.as_str() {
-            Some("NaN") => Some(f64::NAN),
-            Some("Infinity") => Some(f64::INFINITY),
-            Some("-Infinity") => Some(f64::NEG_INFINITY),
-            _ => value.as_f64(),
-        };
-        let put = |bytes: &mut [u8], value: f64| match bytes.len() {
-            2 => bytes.copy_from_slice(&half::f16::from_f64(value).to_le_bytes()),
-            4 => bytes.copy_from_slice(&(value as f32).to_le_bytes()),
-            _ => bytes.copy_from_slice(&value.to_le_bytes()),
-        };
-        let int = self.fill.as_i64().map(i128::from).or(self.fill.as_u64().map(i128::from));
-        match (dtype.kind(), int) {
-            (Some(Kind::Bool), _) if self.fill == true => bytes[0] = 1,
-            (Some(Kind::DateTime | Kind::TimeDelta), _) if self.fill == "NaT" => {
-                bytes.copy_from_slice(&i64::MIN.to_le_bytes());
-            }
-            (Some(Kind::Int | Kind::UInt | Kind::DateTime | Kind::TimeDelta), Some(int)) => {
-                let size = bytes.len();
-                bytes.copy_from_slice(&int.to_le_bytes()[..size]);
-            }
-            (Some(Kind::Float), _) => put(&mut bytes, float(&self.fill).ok_or_else(unknown)?),
-            (Some(Kind::Complex), _) => {
-                let size = bytes.len() / 2;
-                for (part, bytes) in bytes.chunks_exact_mut(size).enumerate() {
-                    put(bytes, float(&self.fill[part]).ok_or_else(unknown)?);
-                }
-            }
-            _ => return Err(unknown()),
-        }
-        // In the byte order of the array.
-        let is_little = dtype.is_native() == cfg!(target_endian = "little");
-        if !is_little {
-            let size =
-                if dtype.kind() == Some(Kind::Complex) { bytes.len() / 2 } else { bytes.len() };
-            bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
-        }
-        Ok(bytes)
+        fill_of(&self.dtype, &self.fill)
+            .ok_or_else(|| anyhow!("its fill value {} is not one of {}", self.fill, self.dtype))
     }
 
     /// The items of a row of chunks, in C order.
@@ -343,6 +323,116 @@ impl Array {
         }
         Ok(bytes)
     }
+}
+
+/// The bytes of an item with a fill value of the metadata; `None` if it is no value of the dtype.
+fn fill_of(dtype: &Dtype, value: &Value) -> Option<Vec<u8>> {
+    let size = dtype.size();
+    let mut bytes = vec![0; size];
+    // `null` leaves the value undefined.
+    if value.is_null() {
+        return Some(bytes);
+    }
+    // The bytes of the numbers of the item, which have a byte order.
+    let mut unit = size;
+    match dtype.kind() {
+        Some(Kind::Bool) => {
+            let int = value.as_bool().map(i128::from).or_else(|| int_of(value))?;
+            bytes[0] = u8::try_from(int).ok().filter(|&int| int < 2)?;
+        }
+        Some(Kind::DateTime | Kind::TimeDelta) if value == "NaT" => {
+            bytes.copy_from_slice(&i64::MIN.to_le_bytes());
+        }
+        Some(Kind::UInt) => {
+            let int = u64::try_from(int_of(value)?).ok()?;
+            (size == 8 || int >> (8 * size) == 0).then_some(())?;
+            bytes.copy_from_slice(&int.to_le_bytes()[..size]);
+        }
+        Some(Kind::Int | Kind::DateTime | Kind::TimeDelta) => {
+            let int = i64::try_from(int_of(value)?).ok()?;
+            let unused = 64 - 8 * size;
+            (int << unused >> unused == int).then_some(())?;
+            bytes.copy_from_slice(&int.to_le_bytes()[..size]);
+        }
+        Some(Kind::Float) => put_float(&mut bytes, value)?,
+        Some(Kind::Complex) => {
+            unit = size / 2;
+            let (real, imaginary) = bytes.split_at_mut(unit);
+            match value.as_array().map(Vec::as_slice) {
+                Some([first, second]) => {
+                    put_float(real, first)?;
+                    put_float(imaginary, second)?;
+                }
+                Some(_) => return None,
+                None => put_float(real, value)?,
+            }
+        }
+        Some(Kind::Unicode) if value != 0 => {
+            unit = 4;
+            let text = value.as_str()?;
+            (text.chars().count() <= size / unit).then_some(())?;
+            for (bytes, char) in bytes.chunks_exact_mut(unit).zip(text.chars()) {
+                bytes.copy_from_slice(&u32::from(char).to_le_bytes());
+            }
+        }
+        _ if value == 0 => {}
+        // Bytes and structures.
+        kind => {
+            unit = 1;
+            let stored = BASE64_STANDARD.decode(value.as_str()?).ok()?;
+            let fits = match kind {
+                Some(Kind::Bytes) => stored.len() <= size,
+                _ => stored.is_empty() || stored.len() == size,
+            };
+            fits.then_some(())?;
+            bytes[..stored.len()].copy_from_slice(&stored);
+        }
+    }
+    // In the byte order of the array.
+    let is_little = dtype.is_native() == cfg!(target_endian = "little");
+    if !is_little {
+        bytes.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+    }
+    Some(bytes)
+}
+
+/// The integer of a number in JSON, also if it is written as a float.
+fn int_of(value: &Value) -> Option<i128> {
+    let int = value.as_i64().map(i128::from).or(value.as_u64().map(i128::from));
+    int.or_else(|| {
+        let float = value.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e19)?;
+        Some(float as i128)
+    })
+}
+
+/// Writes a float in little-endian order: a number, a name, or the bits in hexadecimal notation.
+fn put_float(bytes: &mut [u8], value: &Value) -> Option<()> {
+    if let Some(digits) = value.as_str().and_then(|text| text.strip_prefix("0x")) {
+        let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        (is_hex && digits.len() == 2 * bytes.len()).then_some(())?;
+        let bits = u128::from_str_radix(digits, 16).ok()?;
+        bytes.copy_from_slice(&bits.to_le_bytes()[..bytes.len()]);
+        return Some(());
+    }
+    let float = match value.as_str() {
+        Some("NaN") => f64::NAN,
+        Some("Infinity") => f64::INFINITY,
+        Some("-Infinity") => f64::NEG_INFINITY,
+        _ => value.as_f64()?,
+    };
+    let (is_finite, stored) = match bytes.len() {
+        2 => {
+            let half = half::f16::from_f64(float);
+            (half.is_finite(), half.to_le_bytes().to_vec())
+        }
+        4 => ((float as f32).is_finite(), (float as f32).to_le_bytes().to_vec()),
+        8 => (float.is_finite(), float.to_le_bytes().to_vec()),
+        // The `long double` of C, whose representation is unknown. Its zero has no bits.
+        len => (true, Some(vec![0; len]).filter(|_| float == 0.0 && float.is_sign_positive())?),
+    };
+    (is_finite || !float.is_finite()).then_some(())?;
+    bytes.copy_from_slice(&stored);
+    Some(())
 }
 
 /// The distance in bytes of the items along each axis, if a box is stored with the axes in this order.
@@ -489,7 +579,10 @@ fn dtype_3(name: &Value) -> Option<String> {
             .map(|(_, dtype)| (*dtype).to_owned());
     }
     let configuration = &name["configuration"];
-    let length = |of: u64| Some(configuration["length_bytes"].as_u64()? / of);
+    let length = |of: u64| {
+        let length = configuration["length_bytes"].as_u64()?;
+        (length % of == 0).then_some(length / of)
+    };
     Some(match name["name"].as_str()? {
         "numpy.datetime64" | "numpy.timedelta64" => {
             let letter = if name["name"] == "numpy.datetime64" { 'M' } else { 'm' };
@@ -689,4 +782,67 @@ pub(crate) fn write(array: &NDArray, rows: Option<Range<u64>>, output: Output<'_
         }
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fill_values_are_exact_or_refused() {
+        let fill = |dtype: &str, value: &str| {
+            let value = serde_json::from_str(value).unwrap();
+            fill_of(&Dtype::parse(dtype).unwrap(), &value)
+        };
+        for (dtype, value, expected) in [
+            ("<f8", "-0.0", &(-0f64).to_le_bytes()[..]),
+            (">f4", "1.5", &1.5f32.to_be_bytes()),
+            ("<f4", "\"0x7fc00001\"", &0x7fc0_0001u32.to_le_bytes()),
+            ("<f2", "\"-Infinity\"", &[0, 0xfc]),
+            ("<f16", "0.0", &[0; 16]),
+            ("<c32", "null", &[0; 32]),
+            (">c8", "[1, \"NaN\"]", &[1f32.to_be_bytes(), f32::NAN.to_be_bytes()].concat()),
+            ("<c8", "0", &[0; 8]),
+            ("|i1", "-128", &[0x80]),
+            ("|i1", "127", &[0x7f]),
+            (">u2", "65535.0", &[0xff, 0xff]),
+            ("<u8", "18446744073709551615", &[0xff; 8]),
+            ("<i8", "1.0", &1i64.to_le_bytes()),
+            ("|b1", "1", &[1]),
+            ("|b1", "true", &[1]),
+            (">M8[s]", "\"NaT\"", &i64::MIN.to_be_bytes()),
+            ("<m8[s]", "-1", &[0xff; 8]),
+            ("|S3", "\"YWI=\"", b"ab\0"),
+            ("|S3", "\"\"", b"\0\0\0"),
+            ("|V2", "\"YWI=\"", b"ab"),
+            ("[('a', '>i2'), ('b', '|u1')]", "\"AQID\"", &[1, 2, 3]),
+            ("[('a', '>i2'), ('b', '|u1')]", "0", &[0; 3]),
+            (">U2", "\"\u{e9}\"", &[0, 0, 0, 0xe9, 0, 0, 0, 0]),
+        ] {
+            assert_eq!(fill(dtype, value).as_deref(), Some(expected), "{dtype} {value}");
+        }
+        for (dtype, value) in [
+            ("<f16", "1.0"),
+            ("<f16", "-0.0"),
+            ("<c32", "[1.0, 0.0]"),
+            ("<f4", "1e300"),
+            ("<f4", "\"0x7fc0\""),
+            ("<f4", "\"0x+7fc0000\""),
+            ("<f8", "\"x\""),
+            ("<c8", "[1]"),
+            ("|i1", "300"),
+            ("|i1", "-129"),
+            ("|u1", "256"),
+            ("<u8", "-1"),
+            ("<u8", "18446744073709551616"),
+            ("<i8", "9223372036854775808"),
+            ("<i4", "1.5"),
+            ("|b1", "2"),
+            ("|S3", "\"YWJjZA==\""),
+            ("|V3", "\"YWI=\""),
+            ("<U1", "\"ab\""),
+        ] {
+            assert_eq!(fill(dtype, value), None, "{dtype} {value}");
+        }
+    }
 }

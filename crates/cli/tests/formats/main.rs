@@ -4,6 +4,7 @@
 #[expect(unused_imports, reason = "this test uses a part of it")]
 mod common;
 mod python;
+mod zarr;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -177,7 +177,9 @@ impl Folder {
         is_wanted: impl Fn(&Path) -> bool,
     ) -> io::Result<bool> {
         let (mut left, mut folders) = (most, VecDeque::from([PathBuf::new()]));
-        while let Some(folder) = folders.pop_front() {
+        while left > 0
+            && let Some(folder) = folders.pop_front()
+        {
             let entries = match self.root.entries(&folder) {
                 Err(_) if !folder.as_os_str().is_empty() => continue,
                 entries => entries?,
