@@ -28,12 +28,11 @@ use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
+use crate::csv_reader::ROWS;
 use crate::progress::Counted;
 use crate::raw::RawItems;
 use crate::{csv_reader, lengths};
 
-/// Rows of a batch.
-pub(crate) const ROWS: usize = 1 << 16;
 /// Bytes of a row group of a Parquet file before compression, which the writer holds in memory.
 const ROW_GROUP: usize = 256 << 20;
 /// The name of the column of an array without fields.

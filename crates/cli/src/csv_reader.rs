@@ -16,7 +16,8 @@ use arrow_csv::reader::Format;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use regex::Regex;
 
-use crate::batches::ROWS;
+/// Rows of a batch.
+pub(crate) const ROWS: usize = 1 << 16;
 
 /// Stands for a null value. Unicode reserves this character for the use inside programs.
 const NULL: &str = "\u{10fffe}";
