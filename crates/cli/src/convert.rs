@@ -123,6 +123,9 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
         Format::Npy => foreign::unimported(&args.r#in, args.dtype.is_some(), &error),
         _ => anyhow!("cannot import ({}): {error}", args.r#in.display()),
     };
+    if let Some(name) = rows::repeated(&args.columns) {
+        return Err(UsageError(format!("--columns names the column `{name}` twice")).into());
+    }
     let (dtype, items) = match format {
         Format::Npy | Format::Zarr if !args.columns.is_empty() => {
             return Err(UsageError("--columns requires a CSV, Parquet or Arrow file".into()).into());

@@ -13,7 +13,7 @@ use crate::date;
 use crate::file::{Content, Source};
 use crate::float::{self, Width};
 use crate::slice::{Pick, Slices};
-use crate::{csv, limits};
+use crate::{UsageError, csv, limits};
 
 /// Rows that are read at once.
 const ROWS: u64 = 4096;
@@ -33,6 +33,11 @@ pub(crate) fn table(source: Source<'_>) -> Option<CTable> {
         Ok(Object::CTable(table)) => Some(table),
         _ => None,
     }
+}
+
+/// The first name that is also an earlier one.
+pub(crate) fn repeated(names: &[String]) -> Option<&String> {
+    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
 }
 
 /// The options that select columns and rows of a table.
@@ -59,6 +64,9 @@ impl Selection {
     /// The selected columns. Without a selection, columns that Python computes are left out.
     pub(crate) fn columns<'a>(&'a self, table: &'a CTable, path: &Path) -> Result<Vec<&'a Column>> {
         let (path, columns) = (path.display(), table.columns());
+        if let Some(name) = repeated(&self.columns) {
+            return Err(UsageError(format!("--columns names the column `{name}` twice")).into());
+        }
         if !self.columns.is_empty() {
             let found = self.columns.iter().map(|name| {
                 table.column(name).ok_or_else(|| {
