@@ -271,7 +271,15 @@ fn open_items(args: &ImportArgs, object: Option<remote::Object>) -> Result<(Dtyp
             let found = foreign::other_bytes(start.as_slice());
             let mut stream: Box<dyn Read + Send> = Box::new(Cursor::new(start).chain(stream));
             let header = Header::read(&mut stream).map_err(|error| match found {
-                Some(found) => NotNpy(found).into(),
+                Some(found) => {
+                    let hint = match found.as_str() {
+                        foreign::PARQUET => "; `--format parquet` imports it",
+                        foreign::ARROW => "; `--format arrow` imports it",
+                        foreign::TEXT => "; `--format csv` imports a table of values",
+                        _ => "",
+                    };
+                    NotNpy(found + hint).into()
+                }
                 None => anyhow::Error::from(error),
             });
             (header?, Err(stream))

@@ -345,6 +345,16 @@ fn what_a_format_does_not_have_is_refused() {
         let line = folder.bad(status, args);
         assert!(line.contains(says), "{args:?}: {line}");
     }
+    // The format of a pipe is named.
+    for (bytes, says) in [
+        (&b"PAR1 and nothing else"[..], "a Parquet file; `--format parquet` imports it"),
+        (b"ARROW1\0\0 and nothing else", "an Arrow file; `--format arrow` imports it"),
+        (b"a,b\n1,x\n", "a text file; `--format csv` imports"),
+    ] {
+        let output = folder.piped(&["import", "-", "x.b2z"], bytes);
+        let line = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && line.contains(says), "{line}");
+    }
     // An existing file is replaced with --force only, and a directory never.
     folder.write("x.b2z", b"x");
     assert!(folder.bad(1, &["import", "dates.csv", "x.b2z"]).contains("already exists"));
