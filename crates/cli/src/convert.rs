@@ -123,6 +123,9 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
         Format::Npy => foreign::unimported(&args.r#in, args.dtype.is_some(), &error),
         _ => anyhow!("cannot import ({}): {error}", args.r#in.display()),
     };
+    if let Some(name) = rows::repeated(&args.columns) {
+        return Err(UsageError(format!("--columns names the column `{name}` twice")).into());
+    }
     let (dtype, items) = match format {
         Format::Npy | Format::Zarr if !args.columns.is_empty() => {
             return Err(UsageError("--columns requires a CSV, Parquet or Arrow file".into()).into());
@@ -268,7 +271,15 @@ fn open_items(args: &ImportArgs, object: Option<remote::Object>) -> Result<(Dtyp
             let found = foreign::other_bytes(start.as_slice());
             let mut stream: Box<dyn Read + Send> = Box::new(Cursor::new(start).chain(stream));
             let header = Header::read(&mut stream).map_err(|error| match found {
-                Some(found) => NotNpy(found).into(),
+                Some(found) => {
+                    let hint = match found.as_str() {
+                        foreign::PARQUET => "; `--format parquet` imports it",
+                        foreign::ARROW => "; `--format arrow` imports it",
+                        foreign::TEXT => "; `--format csv` imports a table of values",
+                        _ => "",
+                    };
+                    NotNpy(found + hint).into()
+                }
                 None => anyhow::Error::from(error),
             });
             (header?, Err(stream))

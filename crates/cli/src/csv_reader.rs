@@ -31,6 +31,9 @@ struct Marked<R> {
     header: Option<usize>,
     /// Whether the last byte was a carriage return.
     is_return: bool,
+    /// The line, from 1, and that of the last quote that begins a field.
+    line: u64,
+    opened: u64,
     is_end: bool,
     ready: Vec<u8>,
     at: usize,
@@ -56,6 +59,8 @@ impl<R: BufRead> Marked<R> {
             commas: 0,
             header: None,
             is_return: false,
+            line: 1,
+            opened: 1,
             is_end: false,
             ready,
             at: 0,
@@ -65,7 +70,7 @@ impl<R: BufRead> Marked<R> {
     fn fill(&mut self) -> io::Result<()> {
         self.ready.clear();
         self.at = 0;
-        let Self { inner, state, commas, header, is_return, ready, .. } = self;
+        let Self { inner, state, commas, header, is_return, ready, line, opened, .. } = self;
         let bytes = inner.fill_buf()?;
         let len = bytes.len();
         // An empty line has one empty field if the header has one.
@@ -73,6 +78,7 @@ impl<R: BufRead> Marked<R> {
         for &byte in bytes {
             let is_line_feed = *is_return && byte == b'\n';
             *is_return = byte == b'\r' && *state != State::Quoted;
+            *line += u64::from(byte == b'\n');
             let next = match (*state, byte) {
                 (State::Quoted, b'"') => State::Quote,
                 (State::Quoted, _) | (State::Quote, b'"') => State::Quoted,
@@ -89,16 +95,26 @@ impl<R: BufRead> Marked<R> {
                 match is_comma {
                     true => *commas += 1,
                     false => {
-                        header.get_or_insert(*commas);
+                        // Empty lines can be before the header.
+                        if *state != State::Start || *commas > 0 {
+                            header.get_or_insert(*commas);
+                        }
                         *commas = 0;
                     }
                 }
+            }
+            if next == State::Quoted && *state == State::Start {
+                *opened = *line;
             }
             *state = next;
             ready.push(byte);
         }
         if len == 0 && !self.is_end {
             self.is_end = true;
+            if *state == State::Quoted {
+                let detail = format!("the quote that begins in line {opened} has no end");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, detail));
+            }
             if *state == State::Start && *commas > 0 {
                 ready.extend(NULL.as_bytes());
             }
@@ -188,6 +204,8 @@ struct Guess {
     /// Whether one of the floats is a number, not the name of infinity or NaN.
     number: bool,
     time: bool,
+    /// Whether all timestamps are in the range of nanoseconds.
+    has_nanoseconds: bool,
     /// The most digits after the second of a timestamp.
     digits: usize,
     /// How many timestamps have a time zone, and how many have none.
@@ -209,6 +227,7 @@ impl Guess {
             above: false,
             number: false,
             time: true,
+            has_nanoseconds: true,
             digits: 0,
             zones: [false; 2],
             utc: "+00:00".parse().ok(),
@@ -243,12 +262,13 @@ impl Guess {
     }
 
     fn add_time(&mut self, text: &str) -> bool {
-        if text.len() < 10
-            || !text.is_ascii()
-            || self.utc.is_none_or(|utc| string_to_datetime(&utc, text).is_err())
-        {
+        if text.len() < 10 || !text.is_ascii() {
             return false;
         }
+        let Some(Ok(time)) = self.utc.map(|utc| string_to_datetime(&utc, text)) else {
+            return false;
+        };
+        self.has_nanoseconds &= time.timestamp_nanos_opt().is_some();
         let time = &text[10..];
         let digits = time
             .split_once('.')
@@ -273,6 +293,7 @@ impl Guess {
             // No type has all of these integers.
             Self { negative: true, above: true, .. } => DataType::Utf8,
             Self { float: true, number: true, .. } => DataType::Float64,
+            Self { has_nanoseconds: false, .. } if unit == TimeUnit::Nanosecond => DataType::Utf8,
             Self { time: true, zones: [true, false], .. } => DataType::Timestamp(unit, None),
             Self { time: true, zones: [false, true], .. } => {
                 DataType::Timestamp(unit, Some("+00:00".into()))
@@ -303,10 +324,19 @@ mod tests {
             ("a\r\n\r\n1\r\n", "a\r\n@\r\n1\r\n"),
             ("a,b\n\n1,2\n", "a,b\n\n1,2\n"),
             ("a,b\n\",\n\"\",\",\n", "a,b\n\",\n\"\",\",@\n"),
+            ("\n\r\na,b\n\n1,\n", "\n\r\na,b\n\n1,@\n"),
+            ("\na\n\n1\n", "\na\n@\n1\n"),
             ("", ""),
         ] {
             assert_eq!(marked(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_quote_without_an_end_is_an_error() {
+        let found = infer(io::Cursor::new("a,b\n1,\"x\ny\"\n2,\"z\n3,4\n")).unwrap_err();
+        let says = "the quote that begins in line 4 has no end";
+        assert!(found.to_string().contains(says), "{found}");
     }
 
     fn type_of(lines: &str) -> String {
@@ -342,6 +372,9 @@ mod tests {
             ("2026-01-31T12:00:00.1Z", "Timestamp(ms, \"+00:00\")"),
             ("2026-01-31T12:00:00Z\n2026-01-31", "Utf8"),
             ("2026-02-31", "Utf8"),
+            ("1500-01-01\n2026-01-01T00:00:00.123456789", "Utf8"),
+            ("1500-01-01\n2026-01-01T00:00:00.123456", "Timestamp(µs)"),
+            ("2026-01-31T12:00Z", "Utf8"),
             ("12:00", "Utf8"),
         ] {
             assert_eq!(type_of(lines), expected, "{lines}");

@@ -138,25 +138,38 @@ impl Output<'_> {
         Ok(out.flush()?)
     }
 
-    /// Creates a directory through `make`, which creates it at the given path. It gets its name when it is complete.
+    /// Creates a directory through `make`, which creates it at the given path. It gets its name when it is complete; a
+    /// file that it replaces remains until then. Of a link, the target is replaced.
     #[cfg(any(feature = "arrow", feature = "zarr"))]
     pub(crate) fn create_folder(&self, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         self.check()?;
         let shown = self.path.display();
-        let above = folder_of(self.path);
+        let failed = |error: io::Error| anyhow!("cannot create a directory ({shown}): {error}");
+        let target = self.target().map_err(failed)?;
+        let above = folder_of(&target);
         interrupt::register(above);
         let folder = tempfile::Builder::new().prefix(temporary_prefix()).tempdir_in(above);
         let folder = folder.map_err(|error| {
             anyhow!("cannot create a temporary directory in {}: {error}", above.display())
         })?;
-        let path = folder.path().join("new");
+        let (path, old) = (folder.path().join("new"), folder.path().join("old"));
         make(&path)?;
         self.check()?;
-        let moved = match self.path.is_file() {
-            true => fs::remove_file(self.path).and_then(|()| fs::rename(&path, self.path)),
-            false => fs::rename(&path, self.path),
-        };
-        moved.map_err(|error| anyhow!("cannot create a directory ({shown}): {error}"))
+        if !target.is_file() {
+            return fs::rename(&path, &target).map_err(failed);
+        }
+        fs::rename(&target, &old).map_err(failed)?;
+        fs::rename(&path, &target).map_err(|error| match fs::rename(&old, &target) {
+            Ok(()) => failed(error),
+            Err(kept) => {
+                // Not removed with the temporary directory, as it may be the only copy.
+                let folder = folder.keep();
+                anyhow!(
+                    "cannot create a directory ({shown}): {error}; the file that it replaces is in {}: {kept}",
+                    folder.display()
+                )
+            }
+        })
     }
 
     /// Creates the file from the bytes that `write` writes. They go to stdout directly.

@@ -13,7 +13,7 @@ use crate::date;
 use crate::file::{Content, Source};
 use crate::float::{self, Width};
 use crate::slice::{Pick, Slices};
-use crate::{csv, limits};
+use crate::{UsageError, csv, limits};
 
 /// Rows that are read at once.
 const ROWS: u64 = 4096;
@@ -33,6 +33,11 @@ pub(crate) fn table(source: Source<'_>) -> Option<CTable> {
         Ok(Object::CTable(table)) => Some(table),
         _ => None,
     }
+}
+
+/// The first name that is also an earlier one.
+pub(crate) fn repeated(names: &[String]) -> Option<&String> {
+    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
 }
 
 /// The options that select columns and rows of a table.
@@ -59,6 +64,9 @@ impl Selection {
     /// The selected columns. Without a selection, columns that Python computes are left out.
     pub(crate) fn columns<'a>(&'a self, table: &'a CTable, path: &Path) -> Result<Vec<&'a Column>> {
         let (path, columns) = (path.display(), table.columns());
+        if let Some(name) = repeated(&self.columns) {
+            return Err(UsageError(format!("--columns names the column `{name}` twice")).into());
+        }
         if !self.columns.is_empty() {
             let found = self.columns.iter().map(|name| {
                 table.column(name).ok_or_else(|| {
@@ -270,17 +278,40 @@ fn csv_cell(kind: &ItemKind, value: Value) -> String {
     }
 }
 
-/// A value in JSON. NaN and infinities are null.
+/// A value in JSON. NaN and infinities are null, also in lists and structures.
 fn json_cell(kind: &ItemKind, value: Value) -> Result<String> {
-    let value = match (plain_text(kind, &value), &value) {
+    match plain_text(kind, &value) {
+        // With the digits of the column.
+        Some(text) if matches!(&value, Value::Float(number) if number.is_finite()) => Ok(text),
+        _ => Ok(json_value(kind, &value)?.to_string()),
+    }
+}
+
+fn json_value(kind: &ItemKind, value: &Value) -> Result<serde_json::Value> {
+    Ok(match (kind, value) {
         (_, Value::Float(number)) if !number.is_finite() => serde_json::Value::Null,
-        (Some(text), _) if matches!(kind, ItemKind::Timestamp { .. }) => text.into(),
-        (Some(text), _) => return Ok(text),
-        (None, value) => {
-            serde_json::to_value(value).map_err(|error| anyhow!(limits::named(error)))?
+        (ItemKind::List(item), Value::List(values)) => {
+            values.iter().map(|value| json_value(item.kind(), value)).collect::<Result<_>>()?
         }
-    };
-    Ok(value.to_string())
+        (ItemKind::Struct(fields), Value::Map(entries)) => {
+            let mut object = serde_json::Map::new();
+            for (name, value) in entries {
+                let Value::Str(name) = name else { bail!("a field has a name that is no text") };
+                let field = fields.iter().find(|(field, _)| field == name);
+                let value = match field {
+                    Some((_, item)) => json_value(item.kind(), value)?,
+                    None => bail!("a value has the field `{name}`, which its column does not have"),
+                };
+                object.insert(name.clone(), value);
+            }
+            object.into()
+        }
+        _ => match plain_text(kind, value) {
+            Some(text) if matches!(kind, ItemKind::Timestamp { .. }) => text.into(),
+            Some(text) => serde_json::from_str(&text)?,
+            None => serde_json::to_value(value).map_err(|error| anyhow!(limits::named(error)))?,
+        },
+    })
 }
 
 #[cfg(test)]
@@ -288,6 +319,19 @@ mod tests {
     use blosc2_store::TimeUnit;
 
     use super::*;
+
+    #[test]
+    fn values_in_lists_are_those_of_columns() {
+        let list = |kind: ItemKind| ItemKind::List(Box::new(kind.into()));
+        let time = ItemKind::Timestamp { unit: TimeUnit::Seconds, timezone: None };
+        let fields = vec![("t".to_owned(), list(time).into())];
+        let times: Value = [Value::Int(0), Value::None].into_iter().collect();
+        let row: Value = [("t", times)].into_iter().collect();
+        let found = json_cell(&ItemKind::Struct(fields), row).unwrap();
+        assert_eq!(found, r#"{"t":["1970-01-01T00:00:00",null]}"#);
+        let floats: Value = [Value::from(f64::NAN), f64::from(0.1f32).into()].into_iter().collect();
+        assert_eq!(json_cell(&list(ItemKind::Float32), floats).unwrap(), "[null,0.1]");
+    }
 
     #[test]
     fn cells() {

@@ -181,6 +181,12 @@ fn selections_are_exported() {
     let found = CTable::open(folder.path("a.b2z")).unwrap();
     let rows = all.find_where(&condition.parse().unwrap()).unwrap();
     assert!(rows.len() > 1000);
+    let zoned =
+        |text: &str| all.find_where(&format!("ns < '1970-01-01T00:00:01{text}'").parse().unwrap());
+    let plain = zoned("").unwrap();
+    assert!(!plain.is_empty() && zoned("Z").unwrap() == plain && zoned("+00:00").unwrap() == plain);
+    assert!(zoned("+01:00").is_err());
+    assert!(all.find_where(&"s < '1970-01-01T00:00:01Z'".parse().unwrap()).is_err());
     assert_eq!(found.columns().len(), 1);
     assert_eq!(found.values("text", ..).unwrap(), all.values("text", rows).unwrap());
     folder.good(&["export", "t.b2z", "b.arrow", "--slice", "10:65570:7", "--columns", "int"]);
@@ -194,6 +200,26 @@ fn selections_are_exported() {
     assert!(line.contains("there is no column `other`; there are `bool`, `int`"), "{line}");
     let line = folder.bad(1, &["import", "a.parquet", "c.b2z", "--columns", "other"]);
     assert!(line.contains("there is no column `other`; there are `text`, `int`"), "{line}");
+}
+
+#[test]
+fn numbers_are_rounded_to_floats_of_32_bits() {
+    let folder = Folder::new();
+    let schema = Schema::new().column("x", ItemKind::Float32);
+    let mut table = CTable::create(folder.path("t.b2z"), &schema).unwrap();
+    let items = [0.1f32, 16_777_216.0, f32::MAX, f32::INFINITY];
+    let values: Vec<Value> = items.iter().map(|&item| f64::from(item).into()).collect();
+    table.append([("x", Data::values(values))]).unwrap();
+    for (condition, expected) in [
+        ("x == 0.1", &[0][..]),
+        ("x != 0.1", &[1, 2, 3]),
+        ("x == 16777217", &[1]),
+        ("x < 1e300", &[0, 1, 2]),
+        ("x == 1e300", &[]),
+    ] {
+        let found = table.find_where(&condition.parse().unwrap()).unwrap();
+        assert_eq!(found, expected, "{condition}");
+    }
 }
 
 /// The files of arrays that Python wrote, one for each dtype of the conformance table.
@@ -290,6 +316,7 @@ fn what_a_format_does_not_have_is_refused() {
     folder.write("dates.csv", b"a,b\n1,x\n");
     folder.write("name.csv", b"a,\n1,2\n");
     folder.write("bad.csv", b"a,b\n1\n");
+    folder.write("quote.csv", b"a,b\n1,\"x\n2,3\n");
     folder.write("bad.parquet", b"PAR1 and nothing else PAR1");
     folder.write("bad.arrow", b"ARROW1\0\0 and nothing else");
     fs::create_dir(folder.path("group.zarr")).unwrap();
@@ -311,9 +338,22 @@ fn what_a_format_does_not_have_is_refused() {
         (1, &["import", "missing.parquet", "x.b2z"], "no such file"),
         (1, &["import", "group.zarr", "x.b2nd"], "it is a group"),
         (2, &["import", "a.npy", "x.b2nd", "--columns", "a"], "--columns requires"),
+        (2, &["import", "dates.csv", "x.b2z", "--columns", "a,b,a"], "names the column `a` twice"),
+        (2, &["cat", "rich.b2z", "--columns", "int,int", "--json"], "names the column `int` twice"),
+        (1, &["import", "quote.csv", "x.b2z"], "the quote that begins in line 2 has no end"),
     ] {
         let line = folder.bad(status, args);
         assert!(line.contains(says), "{args:?}: {line}");
+    }
+    // The format of a pipe is named.
+    for (bytes, says) in [
+        (&b"PAR1 and nothing else"[..], "a Parquet file; `--format parquet` imports it"),
+        (b"ARROW1\0\0 and nothing else", "an Arrow file; `--format arrow` imports it"),
+        (b"a,b\n1,x\n", "a text file; `--format csv` imports"),
+    ] {
+        let output = folder.piped(&["import", "-", "x.b2z"], bytes);
+        let line = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && line.contains(says), "{line}");
     }
     // An existing file is replaced with --force only, and a directory never.
     folder.write("x.b2z", b"x");
@@ -321,6 +361,15 @@ fn what_a_format_does_not_have_is_refused() {
     folder.good(&["import", "dates.csv", "x.b2z", "--force"]);
     folder.good(&["import", "dates.csv", "y"]);
     assert!(folder.bad(1, &["import", "dates.csv", "y", "--force"]).contains("it is a directory"));
+    // Of a link, the target is replaced.
+    #[cfg(unix)]
+    {
+        folder.write("target", b"x");
+        std::os::unix::fs::symlink("target", folder.path("link")).unwrap();
+        folder.good(&["import", "dates.csv", "link", "--force"]);
+        assert!(folder.path("link").is_symlink() && !folder.path("target").is_symlink());
+        assert_eq!(CTable::open(folder.path("target")).unwrap().nrows(), 1);
+    }
 }
 
 /// Damaged files are errors, without a panic and without a new file.

@@ -94,7 +94,8 @@ impl Comparison {
 
 impl Condition {
     /// Compares a column with a value. Timestamps are compared with integers in the unit of the column, or with strings
-    /// such as `2026-01-31` or `2026-01-31T12:00:00.5`.
+    /// such as `2026-01-31` or `2026-01-31T12:00:00.5`; in a column with a time zone, these are in UTC and can end in `Z`
+    /// or `+00:00`. For a column of 32-bit floats, a number is rounded to one, as in NumPy.
     pub fn new(column: impl Into<String>, comparison: Comparison, value: impl Into<Value>) -> Self {
         Self(Node::Compare { column: column.into(), comparison, value: value.into() })
     }
@@ -228,14 +229,22 @@ impl CTable {
                 return self.compared_numbers::<u64>(name, rows, of, holds);
             }
             (ItemKind::Float32, _) if number.is_some() => {
+                // As NumPy: `float32 == 0.1` is a comparison with the nearest 32-bit float.
+                let number = number.map(Number::to_single);
+                let holds =
+                    |item: Number| number.is_some_and(|it| comparison.holds(item.order(it)));
                 let of = |item: f32| Number::Float(item.into());
                 return self.compared_numbers::<f32>(name, rows, of, holds);
             }
             (ItemKind::Float64, _) if number.is_some() => {
                 return self.compared_numbers::<f64>(name, rows, Number::Float, holds);
             }
-            (ItemKind::Timestamp { unit, .. }, Value::Str(text)) => {
-                let other = nanoseconds(text).ok_or_else(|| {
+            (ItemKind::Timestamp { unit, timezone }, Value::Str(text)) => {
+                // The values of columns with a time zone are in UTC.
+                let zone = timezone
+                    .as_ref()
+                    .and_then(|_| text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00")));
+                let other = nanoseconds(zone.unwrap_or(text)).ok_or_else(|| {
                     let found = shortened(text);
                     let detail = format!(
                         "the column `{name}` has timestamps, expected a date such as \
@@ -309,6 +318,15 @@ enum Number {
 }
 
 impl Number {
+    /// The nearest 32-bit float; numbers above its range remain.
+    fn to_single(self) -> Self {
+        let single = match self {
+            Self::Int(value) => value as f32,
+            Self::Float(value) => value as f32,
+        };
+        if single.is_finite() { Self::Float(single.into()) } else { self }
+    }
+
     fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Int(value) => Some(Self::Int(*value)),
