@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::python::{BENCH, BLOSC2, Venv};
 use crate::{libclang, run, vendor};
 
-pub(crate) mod real;
+mod real;
 
 /// The lines around the generated part of a document.
 const BEGIN: &str = "<!-- written by cargo xtask bench --publish -->";
@@ -19,9 +19,13 @@ const END: &str = "<!-- end -->";
 const PUBLISHED: [&str; 6] =
     ["report.json", "machine.json", "throughput.svg", "threads.svg", "sizes.svg", "codecs.svg"];
 
-/// Runs a file of `dev/bench`.
-pub(crate) fn file(name: &str) -> Result<()> {
+/// Runs the comparison on real data, or a file of `dev/bench`.
+pub(crate) fn named(name: &str, is_quick: bool, publish: bool) -> Result<()> {
     vendor::vendor(false)?;
+    if name == "real" {
+        return real::real(is_quick, publish);
+    }
+    ensure!(!is_quick && !publish, "`bench {name}` has no --quick and no --publish");
     let venv = Venv::with(BLOSC2)?;
     let mut command = run::cargo(["bench", "-p", "blosc2-workspace", "--bench", name]);
     command.env("BLOSC2_TEST_PYTHON", &venv.python).env("BLOSC2_TEST_SYSTEM_LIB", venv.lib()?);

