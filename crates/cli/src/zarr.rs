@@ -288,18 +288,10 @@ impl Array {
         let counts = self.shape.iter().zip(&self.chunks).map(|(side, chunk)| side.div_ceil(*chunk));
         let counts: Vec<u64> = counts.skip(1).collect();
         for number in 0..counts.iter().product() {
-            let mut left = number;
-            let mut chunk: Vec<u64> = counts
-                .iter()
-                .rev()
-                .map(|&count| {
-                    let at = left % count;
-                    left /= count;
-                    at
-                })
-                .collect();
-            chunk.extend((!self.shape.is_empty()).then_some(index));
-            chunk.reverse();
+            let mut chunk = place(number, &counts);
+            if !self.shape.is_empty() {
+                chunk.insert(0, index);
+            }
             let start = chunk.iter().zip(&self.chunks).map(|(at, side)| at * side);
             let start: Vec<u64> =
                 start.enumerate().map(|(axis, at)| if axis == 0 { 0 } else { at }).collect();
@@ -433,6 +425,16 @@ fn put_float(bytes: &mut [u8], value: &Value) -> Option<()> {
     (is_finite || !float.is_finite()).then_some(())?;
     bytes.copy_from_slice(&stored);
     Some(())
+}
+
+/// Returns the position in a grid of an index in C order.
+fn place(mut number: u64, counts: &[u64]) -> Vec<u64> {
+    let mut place = vec![0; counts.len()];
+    for (at, &count) in place.iter_mut().zip(counts).rev() {
+        *at = number % count;
+        number /= count;
+    }
+    place
 }
 
 /// The distance in bytes of the items along each axis, if a box is stored with the axes in this order.
@@ -733,17 +735,7 @@ pub(crate) fn write(array: &NDArray, rows: Option<Range<u64>>, output: Output<'_
         folder(to)?;
         create(to.join(name), &serde_json::to_vec_pretty(&found)?)?;
         for number in 0..counts.iter().product() {
-            let mut left = number;
-            let mut chunk: Vec<u64> = counts
-                .iter()
-                .rev()
-                .map(|&count| {
-                    let at = left % count;
-                    left /= count;
-                    at
-                })
-                .collect();
-            chunk.reverse();
+            let chunk = place(number, &counts);
             let ranges = chunk.iter().zip(&chunks).zip(&shape).enumerate();
             let ranges: Vec<Range<u64>> = ranges
                 .map(|(axis, ((at, chunk), side))| {
