@@ -1,6 +1,8 @@
 //! Random numbers and data for tests, the same on every machine, and the byte order of this machine.
 
 use std::path::Path;
+#[cfg(unix)]
+use std::process::{Command, Stdio};
 
 pub mod mutants;
 
@@ -16,6 +18,21 @@ pub fn repeats(long: usize) -> usize {
         percent.parse().expect("BLOSC2_TEST_REPEATS is a whole number, in percent")
     });
     (long * percent).div_ceil(100).max(1)
+}
+
+/// Returns a program with the default action of each signal, if `env` of this system can set it. Tests that run in the
+/// background have ignored signals, which the programs of this project would ignore too.
+#[cfg(unix)]
+pub fn with_default_signals(program: &str) -> Command {
+    const ENV: &str = "/usr/bin/env";
+    const DEFAULT: &str = "--default-signal";
+    let probe = Command::new(ENV).args([DEFAULT, "true"]).stderr(Stdio::null()).status();
+    if !probe.is_ok_and(|status| status.success()) {
+        return Command::new(program);
+    }
+    let mut command = Command::new(ENV);
+    command.args([DEFAULT, program]);
+    command
 }
 
 /// The character of the byte order of this machine in a dtype.

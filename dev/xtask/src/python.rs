@@ -148,11 +148,6 @@ impl Venv {
     pub(crate) fn libclang(&self) -> Result<PathBuf> {
         existing(self.packages.join("clang").join("native"))
     }
-
-    /// The folder with the wheel's `blosc2.pc`. Its paths are relative to it, so it can be moved.
-    pub(crate) fn pkg_config(&self) -> Result<PathBuf> {
-        existing(self.lib()?.join("pkgconfig"))
-    }
 }
 
 fn existing(folder: PathBuf) -> Result<PathBuf> {

@@ -7,6 +7,7 @@
 //! have other features, and nearly everything would be compiled again.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 
@@ -84,7 +85,7 @@ pub(crate) fn run_steps(steps: &mut Steps, extent: Extent) -> Result<()> {
 pub(crate) fn other_configurations(steps: &mut Steps, extent: Extent) -> Result<()> {
     let venv = Venv::with(BLOSC2)?;
     steps.step("with C's variables", || environment(&venv, extent))?;
-    steps.step("installed library", || system(&venv))?;
+    steps.step("installed library", || system(&venv, &venv.lib()?))?;
     if extent == Extent::Long {
         let choice = ["test", "-p", "cblosc2", "--lib", "--no-default-features"];
         steps.step("no codecs", || run::run(&mut run::cargo(choice)))?;
@@ -213,8 +214,8 @@ fn environment(venv: &Venv, extent: Extent) -> Result<()> {
         .context("the tests fail when variables of C-Blosc2 are set")
 }
 
-/// Tests `blosc2` on the library of the wheel, found by pkg-config.
-fn system(venv: &Venv) -> Result<()> {
+/// Tests `blosc2` on the library of a wheel, in the folder `lib`. The build finds it by pkg-config.
+pub(crate) fn system(venv: &Venv, lib: &Path) -> Result<()> {
     run::need("pkg-config", "pkg-config")?;
     let search = if cfg!(windows) {
         "PATH"
@@ -230,8 +231,8 @@ fn system(venv: &Venv) -> Result<()> {
     let mut command = run::cargo(choice);
     command.args(["--features", "blosc2-workspace/system,blosc2-format/default"]);
     command
-        .env("PKG_CONFIG_PATH", run::prepend("PKG_CONFIG_PATH", &venv.pkg_config()?)?)
-        .env(search, run::prepend(search, &venv.lib()?)?);
+        .env("PKG_CONFIG_PATH", run::prepend("PKG_CONFIG_PATH", &lib.join("pkgconfig"))?)
+        .env(search, run::prepend(search, lib)?);
     // An installed library reads these variables; `blosc2` then returns an error.
     for (name, _) in VARIABLES {
         command.env_remove(name);

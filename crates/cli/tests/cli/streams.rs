@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use blosc2::{CParams, NDArray, RawItems};
 use blosc2_format::dtype::Dtype;
 use blosc2_format::npy::Header;
+#[cfg(unix)]
+use blosc2_testing::with_default_signals;
 
 use crate::common::{Folder, PROGRAM};
 
@@ -376,20 +378,6 @@ fn start_reading(folder: &Folder, args: &[&str]) -> Child {
     folder.start(args, Stdio::piped())
 }
 
-/// The command with the default action of each signal, if `env` of this system can set it. The tests may run with
-/// ignored signals, in the background for example. The command would then ignore them too.
-#[cfg(unix)]
-fn with_default_signals() -> Command {
-    const DEFAULT: &str = "--default-signal";
-    let probe = Command::new("env").args([DEFAULT, "true"]).stderr(Stdio::null()).status();
-    if !probe.is_ok_and(|status| status.success()) {
-        return Command::new(PROGRAM);
-    }
-    let mut command = Command::new("env");
-    command.args([DEFAULT, PROGRAM]);
-    command
-}
-
 /// Sends a signal and waits for the end of the command.
 #[cfg(unix)]
 fn stop(mut child: Child, signal: &str) -> Output {
@@ -423,7 +411,7 @@ fn ctrl_c_leaves_no_file() {
             continue;
         }
         let folder = Folder::new();
-        let mut child = folder.spawn(with_default_signals().args(args), Stdio::null());
+        let mut child = folder.spawn(with_default_signals(PROGRAM).args(args), Stdio::null());
         let stdin = feed(&mut child);
         child.stdin = Some(stdin);
         // The write above ends when the pipe has room for the rest of it, so at least 7 MiB are read.

@@ -6,6 +6,8 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
+#[cfg(unix)]
+use blosc2_testing::with_default_signals;
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_blosc2");
@@ -23,10 +25,13 @@ struct Server {
 
 impl Server {
     fn new(options: &[&str]) -> Self {
+        Self::start(Command::new(PROGRAM), options)
+    }
+
+    fn start(mut command: Command, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(NAME), content()).unwrap();
         fs::write(folder.path().join("other"), "secret").unwrap();
-        let mut command = Command::new(PROGRAM);
         command.current_dir(folder.path()).args(["view", "--web", NAME]).args(options);
         // Programs that open a browser are looked for there.
         command.env("PATH", folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -271,7 +276,7 @@ fn a_changed_file_has_another_tag() {
 #[cfg(unix)]
 fn ctrl_c_ends_it() {
     for signal in ["-INT", "-TERM"] {
-        let mut server = Server::new(&["--no-open"]);
+        let mut server = Server::start(with_default_signals(PROGRAM), &["--no-open"]);
         // An open connection does not keep it.
         let _connection = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
         let id = server.child.id().to_string();

@@ -151,7 +151,9 @@ fn displayed(folder: &Folder, args: &[&str], last: Option<&str>) -> (Option<i32>
 
     let (mut terminal, end) = open().unwrap();
     terminal.resize(Size::new(24, 80)).unwrap();
-    let mut command = Command::new(crate::common::PROGRAM).args(args).current_dir(folder.path(""));
+    let program = blosc2_testing::with_default_signals(crate::common::PROGRAM);
+    let command = Command::new(program.get_program()).args(program.get_args()).args(args);
+    let mut command = command.current_dir(folder.path(""));
     command = command.env_remove("NO_COLOR").env("TERM", "xterm-256color");
     let mut child = command.spawn(end).unwrap();
     let (mut text, mut piece) = (Vec::new(), [0; 4096]);

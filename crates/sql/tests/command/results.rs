@@ -202,7 +202,8 @@ fn interruption() {
         &["COPY (SELECT * FROM range(100000000000)) TO 'o.csv'"],
     ] {
         let folder = Folder::new();
-        let mut command = folder.command(args);
+        let mut command = blosc2_testing::with_default_signals(crate::common::PROGRAM);
+        command.current_dir(folder.path("")).args(args).stdin(Stdio::null());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // The temporary file.
         while folder.files().is_empty() {
