@@ -55,7 +55,7 @@ impl Folder for RemoteFolder {
     type File = Object;
 
     fn open(&self, name: &str) -> io::Result<Object> {
-        runtime::wait(Object::open(self.remote.clone(), self.path(name)))?.map_err(failed)
+        Object::open(self.remote.clone(), self.path(name))
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
@@ -77,7 +77,7 @@ impl Folder for RemoteFolder {
     /// Returns the ETag. If the server does not send ETags, returns a hash of the content.
     fn version(&self, name: &str) -> io::Result<Option<String>> {
         let (remote, path) = (self.remote.clone(), self.path(name));
-        let meta = runtime::wait(async move { remote.store.head(&path).await })?;
+        let meta = runtime::wait(async move { remote.head(&path).await })?;
         if let Ok(meta) = meta
             && let Some(e_tag) = meta.e_tag.filter(|e_tag| !e_tag.starts_with("W/"))
         {
