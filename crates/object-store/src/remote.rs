@@ -5,11 +5,12 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use blosc2::storage::ReadOnly;
-use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, SaveOptions, Target};
+use blosc2::{Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, SaveOptions, Target};
 use blosc2_format::directory::INDEX;
 use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_store::{Object as Container, TreeStore};
 use bytes::Bytes;
+use futures::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{
     GetOptions, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload,
@@ -20,6 +21,7 @@ use tokio::sync::Semaphore;
 use crate::cache::Cache;
 use crate::disk::Entries;
 use crate::fault::failed;
+use crate::folder::RemoteTree;
 use crate::object::Whole;
 use crate::traffic::{Counters, Traffic};
 use crate::{DiskCache, Object, RemoteFolder, runtime, unblock, url};
@@ -207,6 +209,15 @@ impl Remote {
         self.store.head(path).await
     }
 
+    /// Lists the objects under a prefix.
+    pub(crate) fn list(
+        &self,
+        prefix: &Path,
+    ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.counters.requests.add(1);
+        self.store.list(Some(prefix))
+    }
+
     /// The entries of an object in the cache on disk.
     pub(crate) fn entries(&self, path: &Path) -> Option<Entries> {
         let (disk, identity) = (self.disk.as_ref()?, self.identity.as_ref()?);
@@ -301,14 +312,54 @@ impl Remote {
         unblock(move || remote.array(path)).await?
     }
 
-    /// Opens a `TreeStore` or `DictStore` in a zip file (`.b2z`). Its entries are read in place, without downloading
-    /// the zip file. Python: `blosc2.open(url)`.
+    /// Opens a `TreeStore` or `DictStore` for reading: a zip file (`.b2z`), whose entries are read in place without
+    /// downloading the zip file; or a directory (`.b2d`), which consists of the objects under a prefix.
+    ///
+    /// A directory is listed, so that the object store must support lists: plain HTTP servers do not. Each entry is an
+    /// object. If a writer changes the directory while it is open, entries can be those of different times. Python:
+    /// `blosc2.open(url)`.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use blosc2::NDArray;
+    /// use blosc2_object_store::Remote;
+    /// # let remote = Remote::new(Arc::new(object_store::memory::InMemory::new()));
+    ///
+    /// let array = NDArray::builder().arange(0u16, 500, 1)?;
+    /// remote.save("runs.b2d/first/speed.b2nd", array.schunk(), false)?;
+    /// let store = remote.tree_store("runs.b2d")?;
+    /// assert_eq!(store.array("/first/speed")?.read::<Vec<u16>>(100..103)?, [100, 101, 102]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`object`](Self::object) and of [`TreeStore::open_source`].
+    /// Fails with the errors of [`object`](Self::object), [`TreeStore::open_source`] and [`TreeStore::open_folder`].
     pub fn tree_store(&self, path: impl AsRef<str>) -> Result<TreeStore> {
-        let object = self.object(&path)?;
-        TreeStore::open_source(object).map_err(|error| error.at(self.name(path.as_ref())))
+        self.tree_store_with_limits(path, Limits::default(), None)
+    }
+
+    /// Opens a `TreeStore` or `DictStore` for reading, with the limits of [`TreeStore::open_with_limits`].
+    ///
+    /// # Errors
+    /// Fails with the errors of [`tree_store`](Self::tree_store).
+    pub fn tree_store_with_limits(
+        &self,
+        path: impl AsRef<str>,
+        limits: Limits,
+        max_read: Option<u64>,
+    ) -> Result<TreeStore> {
+        let path = path.as_ref();
+        let opened = match self.object(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                match RemoteTree::new(self.clone(), key(path, OPEN)?) {
+                    Some(tree) => TreeStore::open_folder_with_limits(tree, limits, max_read),
+                    None => Err(error),
+                }
+            }
+            object => object
+                .and_then(|object| TreeStore::open_source_with_limits(object, limits, max_read)),
+        };
+        opened.map_err(|error| error.at(self.name(path)))
     }
 
     /// Opens the container in an object: an array, a super-chunk, a store, or another container of Python.
@@ -320,7 +371,12 @@ impl Remote {
         let opened = match self.object(path).and_then(Container::open_source) {
             // It can be a directory.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {
-                self.schunk(path).map_err(|_| error).and_then(Container::from_schunk)
+                match self.schunk(path) {
+                    Ok(schunk) => Container::from_schunk(schunk),
+                    Err(_) => {
+                        self.tree_store(path).map_err(|_| error).and_then(TreeStore::into_object)
+                    }
+                }
             }
             opened => opened,
         };
