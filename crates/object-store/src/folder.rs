@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io;
 
 use blosc2::storage::{Folder, FolderMut, ReadAt};
-use futures::{StreamExt, TryStreamExt};
+use futures::StreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
 
@@ -51,33 +51,79 @@ impl RemoteFolder {
     }
 }
 
+/// The objects under a prefix at any depth, as the files of a store.
+#[derive(Debug)]
+pub(crate) struct RemoteTree {
+    remote: Remote,
+    prefix: Path,
+    names: Vec<String>,
+}
+
+impl RemoteTree {
+    /// Lists the objects. Returns `None` if there are none, or the server does not list them.
+    pub(crate) fn new(remote: Remote, prefix: Path) -> Option<Self> {
+        let parts = list(&remote, &prefix).ok()?;
+        let names: Vec<String> = parts.into_iter().map(|parts| parts.join("/")).collect();
+        (!names.is_empty()).then_some(Self { remote, prefix, names })
+    }
+}
+
+impl Folder for RemoteTree {
+    type File = Object;
+
+    fn open(&self, name: &str) -> io::Result<Object> {
+        // The name is a part of the key of an object.
+        let path = Path::parse(format!("{}/{name}", self.prefix));
+        let path = path.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        Object::open(self.remote.clone(), path)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        Ok(self.names.clone())
+    }
+}
+
+/// Lists the objects under a prefix: the parts of their paths after the prefix.
+fn list(remote: &Remote, prefix: &Path) -> io::Result<Vec<Vec<String>>> {
+    /// The maximum number of bytes of all paths. A server can send any number of them.
+    const MOST: usize = 1 << 30;
+    let (remote, prefix) = (remote.clone(), prefix.clone());
+    let all = async move {
+        let (mut all, mut left) = (Vec::new(), MOST);
+        let mut objects = remote.list(&prefix);
+        while let Some(meta) = objects.next().await {
+            let path = meta?.location;
+            left = left.checked_sub(path.as_ref().len() + 100).ok_or_else(|| {
+                let source = format!("the paths of the objects have more than {MOST} bytes");
+                object_store::Error::Generic { store: "Object", source: source.into() }
+            })?;
+            if let Some(parts) = path.prefix_match(&prefix) {
+                all.push(parts.map(|part| part.as_ref().to_owned()).collect());
+            }
+        }
+        Ok(all)
+    };
+    runtime::wait(all)?.map_err(failed)
+}
+
 impl Folder for RemoteFolder {
     type File = Object;
 
     fn open(&self, name: &str) -> io::Result<Object> {
-        runtime::wait(Object::open(self.remote.clone(), self.path(name)))?.map_err(failed)
+        Object::open(self.remote.clone(), self.path(name))
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
-        let (remote, prefix) = (self.remote.clone(), self.prefix.clone());
-        let names = async move {
-            let objects = remote.store.list(Some(&prefix));
-            let names = objects.map(|meta| {
-                let parts = meta?.location;
-                let mut inside = parts.prefix_match(&prefix).into_iter().flatten();
-                // Objects under a longer prefix are not files of this directory.
-                let name = inside.next().map(|part| part.as_ref().to_owned());
-                Ok(name.filter(|_| inside.next().is_none()))
-            });
-            names.try_filter_map(|name| async { Ok(name) }).try_collect().await
-        };
-        runtime::wait(names)?.map_err(failed)
+        let all = list(&self.remote, &self.prefix)?;
+        // Objects under a longer prefix are not files of this directory.
+        let names = all.into_iter().filter_map(|parts| <[String; 1]>::try_from(parts).ok());
+        Ok(names.flatten().collect())
     }
 
     /// Returns the ETag. If the server does not send ETags, returns a hash of the content.
     fn version(&self, name: &str) -> io::Result<Option<String>> {
         let (remote, path) = (self.remote.clone(), self.path(name));
-        let meta = runtime::wait(async move { remote.store.head(&path).await })?;
+        let meta = runtime::wait(async move { remote.head(&path).await })?;
         if let Ok(meta) = meta
             && let Some(e_tag) = meta.e_tag.filter(|e_tag| !e_tag.starts_with("W/"))
         {

@@ -79,6 +79,7 @@
 mod cache;
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "http"))]
 mod client;
+mod disk;
 mod fault;
 mod folder;
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "http"))]
@@ -87,15 +88,18 @@ mod object;
 mod read_async;
 mod remote;
 mod runtime;
+mod traffic;
 mod url;
 
 #[doc(no_inline)]
 pub use blosc2_store::without_secrets;
+pub use disk::DiskCache;
 pub use folder::RemoteFolder;
 pub use object::Object;
 pub use read_async::ReadAsync;
 pub use remote::Remote;
 pub use runtime::unblock;
+pub use traffic::Traffic;
 
 use blosc2::{NDArray, Result, SChunk};
 

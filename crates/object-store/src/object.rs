@@ -11,16 +11,17 @@ use blosc2::storage::ReadAt;
 use bytes::Bytes;
 use futures::StreamExt;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStoreExt};
+use object_store::{GetOptions, GetRange, GetResult, ObjectMeta};
 use tokio::task::JoinSet;
 
 use crate::cache::PAGE;
+use crate::disk::{Entries, Known, PIECE, VersionEntries};
 use crate::fault::{Fault, failed, may_be_empty};
 use crate::{Remote, runtime};
 
 /// The number of bytes at the start and at the end that opening an object reads. They include the header, the index and
 /// the trailer of most files.
-const END: u64 = 64 << 10;
+const END: u64 = PIECE;
 /// The minimum size of the requests into which a large read is divided, in bytes.
 const LEAST_REQUEST: u64 = 1 << 20;
 
@@ -69,6 +70,8 @@ struct Inner {
     tail: Bytes,
     /// All bytes, if the server has sent them in response to the request of a range.
     whole: OnceLock<Bytes>,
+    /// The cache on disk, if it can contain this version.
+    disk: Option<VersionEntries>,
 }
 
 /// The version of an object that was opened.
@@ -131,34 +134,20 @@ enum Message {
 
 impl Object {
     /// Reads both ends of an object.
-    pub(crate) async fn open(remote: Remote, path: Path) -> Result<Self, object_store::Error> {
-        let _permit = remote.permits.clone().acquire_owned().await;
-        let options = GetOptions { range: Some(GetRange::Bounded(0..END)), ..Default::default() };
-        let first = match remote.store.get_opts(&path, options).await {
-            Ok(first) => first,
-            Err(error) => {
-                let e_tag = match Fault::of(&error) {
-                    Some(Fault::Empty(e_tag)) => e_tag.clone(),
-                    _ if may_be_empty(&error) => match remote.store.head(&path).await {
-                        Ok(meta) if meta.size == 0 => meta.e_tag,
-                        _ => return Err(error),
-                    },
-                    _ => return Err(error),
-                };
-                let version = Version::new(&path, e_tag, 0, 0);
-                return Ok(Self(Arc::new(Inner::new(remote, path, version, Bytes::new()))));
-            }
-        };
-        let (size, version) = (first.meta.size, Version::of(&path, &first.meta));
-        let whole = first.extensions.get::<Whole>().cloned();
-        let head = collect(first, 0..size.min(END)).await?;
-        let mut inner = Inner::new(remote, path, version, head);
-        if let Some(Whole(bytes)) = whole {
-            inner.whole = bytes.into();
-        } else if size > END {
-            let range = size.saturating_sub(END).max(END)..size;
-            inner.tail = collect(inner.get(range.clone()).await?, range).await?;
-        }
+    pub(crate) fn open(remote: Remote, path: Path) -> io::Result<Self> {
+        let entries = remote.entries(&path);
+        let known = entries.as_ref().and_then(Entries::known);
+        // The end of the version that is known, if the cache on disk has it.
+        let tail = known.as_ref().and_then(|known| {
+            let version = entries.as_ref()?.version(Some(&known.e_tag), known.size)?;
+            let range = tail_of(known.size, true);
+            let pieces = range.start / PIECE..range.end.div_ceil(PIECE);
+            let parts: Option<Vec<Bytes>> = pieces.map(|piece| version.get(piece)).collect();
+            parts.map(|parts| parts.concat().into())
+        });
+        let opened = Inner::open(remote, path, known.map(|known| (known, tail)));
+        let (inner, received) = runtime::wait(opened)?.map_err(failed)?;
+        received.into_iter().for_each(|range| inner.keep(range));
         Ok(Self(Arc::new(inner)))
     }
 
@@ -176,7 +165,93 @@ impl Object {
 impl Inner {
     fn new(remote: Remote, path: Path, version: Version, head: Bytes) -> Self {
         let (size, version) = (version.size, Arc::new(version));
-        Self { remote, path, size, version, head, tail: Bytes::new(), whole: OnceLock::new() }
+        let entries = remote.entries(&path).filter(|_| size > 0);
+        let disk = entries.and_then(|entries| entries.version(version.e_tag.as_deref(), size));
+        let (tail, whole) = (Bytes::new(), OnceLock::new());
+        Self { remote, path, size, version, head, tail, whole, disk }
+    }
+
+    /// Reads both ends of an object, and returns it with the ranges that were transferred. If it is still the known
+    /// version, its start is not transferred, and its end neither if it is given.
+    async fn open(
+        remote: Remote,
+        path: Path,
+        known: Option<(Known, Option<Bytes>)>,
+    ) -> Result<(Self, Vec<Range<u64>>), object_store::Error> {
+        let _permit = remote.permits.clone().acquire_owned().await;
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(0..END)),
+            if_none_match: known.as_ref().map(|(known, _)| known.e_tag.clone()),
+            ..Default::default()
+        };
+        let mut received = Vec::new();
+        let (mut inner, tail) = match (remote.get(&path, options).await, known) {
+            (Ok(first), known) => {
+                let (size, version) = (first.meta.size, Version::of(&path, &first.meta));
+                let whole = first.extensions.get::<Whole>().cloned();
+                let head = collect(first, 0..size.min(END)).await?;
+                let mut inner = Self::new(remote, path, version, head);
+                if let Some(Whole(bytes)) = whole {
+                    inner.whole = bytes.into();
+                    return Ok((inner, vec![0..size]));
+                }
+                received.push(0..size.min(END));
+                // The server can ignore the condition.
+                let is_known = |known: &Known| {
+                    known.size == size && Some(&known.e_tag) == inner.version.e_tag.as_ref()
+                };
+                let known = known.filter(|(known, _)| is_known(known));
+                (inner, known.and_then(|(_, tail)| tail))
+            }
+            (Err(object_store::Error::NotModified { .. }), Some((known, tail))) => {
+                let version = Version::new(&path, Some(known.e_tag), known.size, known.modified);
+                (Self::new(remote, path, version, known.head), tail)
+            }
+            (Err(error), _) => {
+                let e_tag = match Fault::of(&error) {
+                    Some(Fault::Empty(e_tag)) => e_tag.clone(),
+                    _ if may_be_empty(&error) => match remote.head(&path).await {
+                        Ok(meta) if meta.size == 0 => meta.e_tag,
+                        _ => return Err(error),
+                    },
+                    _ => return Err(error),
+                };
+                let version = Version::new(&path, e_tag, 0, 0);
+                return Ok((Self::new(remote, path, version, Bytes::new()), received));
+            }
+        };
+        let range = tail_of(inner.size, inner.disk.is_some());
+        if let Some(tail) = tail {
+            inner.tail = tail;
+        } else if !range.is_empty() {
+            inner.tail = collect(inner.get(range.clone()).await?, range.clone()).await?;
+            received.push(range);
+        }
+        Ok((inner, received))
+    }
+
+    /// Writes a range that is in memory, and starts where a piece does, to the cache on disk.
+    fn keep(&self, range: Range<u64>) {
+        let Some(disk) = self.disk.as_ref().filter(|disk| disk.takes(range.end - range.start))
+        else {
+            return;
+        };
+        for number in range.start / PIECE..range.end.div_ceil(PIECE) {
+            let piece = disk.piece(number);
+            let bytes = self.in_memory(piece.start, (piece.end - piece.start) as usize);
+            match (number, bytes) {
+                (0, Some(_)) => self.keep_first(disk),
+                (_, Some(bytes)) => disk.put(number, bytes),
+                (_, None) => {}
+            }
+        }
+    }
+
+    /// Writes the first bytes to the cache on disk, with the version.
+    fn keep_first(&self, disk: &VersionEntries) {
+        let Version { e_tag: Some(e_tag), modified, .. } = &*self.version else { return };
+        let (e_tag, head) = (e_tag.clone(), self.head.clone());
+        disk.put_first(&Known { e_tag, size: self.size, modified: *modified, head });
     }
 
     /// Requests a range of the version that was opened.
@@ -186,7 +261,7 @@ impl Inner {
             if_match: self.version.condition(),
             ..Default::default()
         };
-        let response = self.remote.store.get_opts(&self.path, options).await?;
+        let response = self.remote.get(&self.path, options).await?;
         if self.version.is(&response.meta) {
             if let Some(Whole(bytes)) = response.extensions.get() {
                 // Another request can have set it.
@@ -210,8 +285,66 @@ impl Inner {
         })
     }
 
-    /// Sends the requests for ascending ranges, and calls `take` with the bytes of each response, in parts.
+    /// Calls `take` with the bytes of ascending ranges, in parts: from the cache on disk, and by requests.
     fn fetch(
+        self: &Arc<Self>,
+        ranges: &[Range<u64>],
+        mut take: impl FnMut(u64, &Bytes),
+    ) -> io::Result<()> {
+        let total = ranges.iter().map(|range| range.end - range.start).sum();
+        let Some(disk) = self.disk.as_ref().filter(|disk| disk.takes(total)) else {
+            return self.request(ranges, take);
+        };
+        // The part of each range.
+        let mut give = |offset: u64, bytes: &Bytes| {
+            let end = offset + bytes.len() as u64;
+            let first = ranges.partition_point(|range| range.end <= offset);
+            for range in ranges[first..].iter().take_while(|range| range.start < end) {
+                let (from, to) = (offset.max(range.start), end.min(range.end));
+                take(from, &bytes.slice((from - offset) as usize..(to - offset) as usize));
+            }
+        };
+        let (mut next, mut missing) = (0, Vec::new());
+        for range in ranges {
+            let end = range.end.div_ceil(PIECE);
+            for number in next.max(range.start / PIECE)..end {
+                let piece = disk.piece(number);
+                let len = (piece.end - piece.start) as usize;
+                match self.in_memory(piece.start, len) {
+                    Some(bytes) => give(piece.start, &Bytes::copy_from_slice(bytes)),
+                    None => match disk.get(number) {
+                        Some(bytes) => give(piece.start, &bytes),
+                        None => missing.push(piece),
+                    },
+                }
+            }
+            next = end;
+        }
+        // The pieces of which a part has arrived, with the number of their bytes that have.
+        let mut partial: HashMap<u64, (Vec<u8>, usize)> = HashMap::new();
+        self.request(&self.merge(missing.into_iter()), |mut offset, bytes| {
+            give(offset, bytes);
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                let number = offset / PIECE;
+                let piece = disk.piece(number);
+                let (part, after) = rest.split_at(rest.len().min((piece.end - offset) as usize));
+                let (content, filled) = partial.entry(number).or_default();
+                content.resize((piece.end - piece.start) as usize, 0);
+                content[(offset - piece.start) as usize..][..part.len()].copy_from_slice(part);
+                *filled += part.len();
+                if *filled == content.len() {
+                    disk.put(number, content);
+                    partial.remove(&number);
+                }
+                offset += part.len() as u64;
+                rest = after;
+            }
+        })
+    }
+
+    /// Sends the requests for ascending ranges, and calls `take` with the bytes of each response, in parts.
+    fn request(
         self: &Arc<Self>,
         ranges: &[Range<u64>],
         mut take: impl FnMut(u64, &Bytes),
@@ -396,6 +529,13 @@ async fn collect(response: GetResult, range: Range<u64>) -> Result<Bytes, object
     let mut all = Vec::with_capacity((range.end - range.start) as usize);
     body(response, range, |_, bytes| all.extend_from_slice(&bytes)).await?;
     Ok(all.into())
+}
+
+/// Returns the range at the end of an object that opening reads after the start, which can be empty. If `is_whole`, it
+/// starts where a piece does.
+fn tail_of(size: u64, is_whole: bool) -> Range<u64> {
+    let start = size.saturating_sub(END);
+    (if is_whole { start / PIECE * PIECE } else { start }).max(END.min(size))..size
 }
 
 /// Returns the pages of a range of bytes.

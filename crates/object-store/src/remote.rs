@@ -5,18 +5,26 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use blosc2::storage::ReadOnly;
-use blosc2::{Error, ErrorKind, NDArray, OpenOptions, Result, SChunk, SaveOptions, Target};
+use blosc2::{Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, SaveOptions, Target};
 use blosc2_format::directory::INDEX;
 use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_store::{Object as Container, TreeStore};
 use bytes::Bytes;
+use futures::stream::BoxStream;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload, WriteMultipart};
+use object_store::{
+    GetOptions, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload,
+    WriteMultipart,
+};
 use tokio::sync::Semaphore;
 
 use crate::cache::Cache;
+use crate::disk::Entries;
 use crate::fault::failed;
-use crate::{Object, RemoteFolder, runtime, unblock, url};
+use crate::folder::RemoteTree;
+use crate::object::Whole;
+use crate::traffic::{Counters, Traffic};
+use crate::{DiskCache, Object, RemoteFolder, runtime, unblock, url};
 
 const OPEN: &str = "open an object";
 const SAVE: &str = "save to an object store";
@@ -56,6 +64,10 @@ pub struct Remote {
     pub(crate) cache: Arc<Cache>,
     /// The object of the URL, and the URL without its secrets.
     given: Option<Arc<(Path, String)>>,
+    /// What distinguishes the object store from all others.
+    identity: Option<Arc<str>>,
+    disk: Option<DiskCache>,
+    counters: Arc<Counters>,
 }
 
 impl Remote {
@@ -71,6 +83,9 @@ impl Remote {
             permits: Arc::new(Semaphore::new(CONCURRENCY)),
             cache: Arc::new(Cache::new(32 << 20)),
             given: None,
+            identity: None,
+            disk: None,
+            counters: Arc::default(),
         }
     }
 
@@ -106,9 +121,9 @@ impl Remote {
         let options = options.into_iter();
         let options =
             options.map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_owned()));
-        let (store, path) = url::parse(url, options.collect())?;
+        let url::Parsed { store, path, identity } = url::parse(url, options.collect())?;
         let given = Some(Arc::new((path.clone(), url::shown(url))));
-        Ok((Self { given, ..Self::new(store) }, path))
+        Ok((Self { given, identity: Some(identity.into()), ..Self::new(store) }, path))
     }
 
     /// Sets the maximum gap between two byte ranges that share a request, in bytes. Default: 256 KiB.
@@ -143,6 +158,72 @@ impl Remote {
         self
     }
 
+    /// Stores the bytes that reads transfer in a cache on disk, and reads them from there. Default: no such cache.
+    ///
+    /// The cache is used in addition to that [in memory](Self::cache). Reads of a directory (sparse frame) use it, too.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`]: the object store was passed to [`new`](Self::new), and has no
+    /// [name](Self::named).
+    pub fn disk_cache(mut self, cache: &DiskCache) -> Result<Self> {
+        if self.identity.is_none() {
+            let detail = "the object store was passed to `Remote::new`, and has no name: set it by `Remote::named`";
+            return Err(Error::new(ErrorKind::InvalidArgument, "set a disk cache", detail));
+        }
+        self.disk = Some(cache.clone());
+        Ok(self)
+    }
+
+    /// Names the object store for a [disk cache](Self::disk_cache). Two object stores must have the same name only if
+    /// the objects at the same paths are the same.
+    ///
+    /// [`from_url`](Self::from_url) sets a name that consists of the URL, without secrets and the path of the object,
+    /// and of the endpoint. An object store that is passed to [`new`](Self::new) has no name.
+    pub fn named(mut self, name: &str) -> Self {
+        self.identity = Some(name.into());
+        self
+    }
+
+    /// Returns statistics of the requests and of the disk cache, since the `Remote` was created. Clones count together.
+    pub fn traffic(&self) -> Traffic {
+        self.counters.traffic()
+    }
+
+    /// Requests an object.
+    pub(crate) async fn get(
+        &self,
+        path: &Path,
+        options: GetOptions,
+    ) -> object_store::Result<GetResult> {
+        self.counters.requests.add(1);
+        let response = self.store.get_opts(path, options).await?;
+        let whole = response.extensions.get().map(|Whole(bytes)| bytes.len() as u64);
+        let range = &response.range;
+        self.counters.received.add(whole.unwrap_or(range.end.saturating_sub(range.start)));
+        Ok(response)
+    }
+
+    /// Requests the metadata of an object.
+    pub(crate) async fn head(&self, path: &Path) -> object_store::Result<ObjectMeta> {
+        self.counters.requests.add(1);
+        self.store.head(path).await
+    }
+
+    /// Lists the objects under a prefix.
+    pub(crate) fn list(
+        &self,
+        prefix: &Path,
+    ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.counters.requests.add(1);
+        self.store.list(Some(prefix))
+    }
+
+    /// The entries of an object in the cache on disk.
+    pub(crate) fn entries(&self, path: &Path) -> Option<Entries> {
+        let (disk, identity) = (self.disk.as_ref()?, self.identity.as_ref()?);
+        Some(Entries::new(disk, &self.counters, identity, path.as_ref()))
+    }
+
     /// Returns the gap, but more than the default cost of a request.
     pub(crate) fn request_cost(&self) -> u64 {
         self.gap.max(DEFAULT_REQUEST_COST + 1)
@@ -172,8 +253,7 @@ impl Remote {
     /// - [`ErrorKind::Io`]: a request fails.
     pub fn object(&self, path: impl AsRef<str>) -> Result<Object> {
         let path = key(path.as_ref(), OPEN)?;
-        let opened = runtime::wait(Object::open(self.clone(), path.clone()));
-        let opened = opened.and_then(|opened| opened.map_err(failed));
+        let opened = Object::open(self.clone(), path.clone());
         opened.map_err(|error| Error::of_io(OPEN, error).at(self.name(path.as_ref())))
     }
 
@@ -232,14 +312,54 @@ impl Remote {
         unblock(move || remote.array(path)).await?
     }
 
-    /// Opens a `TreeStore` or `DictStore` in a zip file (`.b2z`). Its entries are read in place, without downloading
-    /// the zip file. Python: `blosc2.open(url)`.
+    /// Opens a `TreeStore` or `DictStore` for reading: a zip file (`.b2z`), whose entries are read in place without
+    /// downloading the zip file; or a directory (`.b2d`), which consists of the objects under a prefix.
+    ///
+    /// A directory is listed, so that the object store must support lists: plain HTTP servers do not. Each entry is an
+    /// object. If a writer changes the directory while it is open, entries can be those of different times. Python:
+    /// `blosc2.open(url)`.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use blosc2::NDArray;
+    /// use blosc2_object_store::Remote;
+    /// # let remote = Remote::new(Arc::new(object_store::memory::InMemory::new()));
+    ///
+    /// let array = NDArray::builder().arange(0u16, 500, 1)?;
+    /// remote.save("runs.b2d/first/speed.b2nd", array.schunk(), false)?;
+    /// let store = remote.tree_store("runs.b2d")?;
+    /// assert_eq!(store.array("/first/speed")?.read::<Vec<u16>>(100..103)?, [100, 101, 102]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`object`](Self::object) and of [`TreeStore::open_source`].
+    /// Fails with the errors of [`object`](Self::object), [`TreeStore::open_source`] and [`TreeStore::open_folder`].
     pub fn tree_store(&self, path: impl AsRef<str>) -> Result<TreeStore> {
-        let object = self.object(&path)?;
-        TreeStore::open_source(object).map_err(|error| error.at(self.name(path.as_ref())))
+        self.tree_store_with_limits(path, Limits::default(), None)
+    }
+
+    /// Opens a `TreeStore` or `DictStore` for reading, with the limits of [`TreeStore::open_with_limits`].
+    ///
+    /// # Errors
+    /// Fails with the errors of [`tree_store`](Self::tree_store).
+    pub fn tree_store_with_limits(
+        &self,
+        path: impl AsRef<str>,
+        limits: Limits,
+        max_read: Option<u64>,
+    ) -> Result<TreeStore> {
+        let path = path.as_ref();
+        let opened = match self.object(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                match RemoteTree::new(self.clone(), key(path, OPEN)?) {
+                    Some(tree) => TreeStore::open_folder_with_limits(tree, limits, max_read),
+                    None => Err(error),
+                }
+            }
+            object => object
+                .and_then(|object| TreeStore::open_source_with_limits(object, limits, max_read)),
+        };
+        opened.map_err(|error| error.at(self.name(path)))
     }
 
     /// Opens the container in an object: an array, a super-chunk, a store, or another container of Python.
@@ -251,7 +371,12 @@ impl Remote {
         let opened = match self.object(path).and_then(Container::open_source) {
             // It can be a directory.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {
-                self.schunk(path).map_err(|_| error).and_then(Container::from_schunk)
+                match self.schunk(path) {
+                    Ok(schunk) => Container::from_schunk(schunk),
+                    Err(_) => {
+                        self.tree_store(path).map_err(|_| error).and_then(TreeStore::into_object)
+                    }
+                }
             }
             opened => opened,
         };
@@ -361,6 +486,6 @@ impl std::fmt::Debug for Remote {
         let mut debug = f.debug_struct("Remote");
         debug.field("store", &format_args!("{}", self.store)).field("gap", &self.gap);
         debug.field("request_size", &self.request_size).field("concurrency", &self.concurrency);
-        debug.field("cache", &self.cache).finish()
+        debug.field("cache", &self.cache).field("disk", &self.disk).finish()
     }
 }

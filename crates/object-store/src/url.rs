@@ -24,11 +24,17 @@ const RETRY: Duration = Duration::from_secs(60);
 /// The default of the option `download_limit`.
 const DOWNLOAD_LIMIT: u64 = 64 << 20;
 
-/// Creates the object store of a URL, and returns it with the path of the object.
-pub(crate) fn parse(
-    text: &str,
-    options: Vec<(String, String)>,
-) -> Result<(Arc<dyn ObjectStore>, Path)> {
+/// What a URL is about.
+pub(crate) struct Parsed {
+    pub(crate) store: Arc<dyn ObjectStore>,
+    /// The path of the object.
+    pub(crate) path: Path,
+    /// What distinguishes the object store from all others. It can contain secrets.
+    pub(crate) identity: String,
+}
+
+/// Creates the object store of a URL.
+pub(crate) fn parse(text: &str, options: Vec<(String, String)>) -> Result<Parsed> {
     let invalid = |detail: &dyn ToString| {
         let error = Error::new(ErrorKind::InvalidArgument, OPEN, detail.to_string());
         error.at(shown(text))
@@ -95,8 +101,9 @@ pub(crate) fn parse(
         }
     }
     let place = Place { scheme, url, given, path, download_limit };
+    let identity = place.identity(&all);
     let store = store(&place, all, retry).map_err(|error| invalid(&error))?;
-    Ok((store, place.path))
+    Ok(Parsed { store, path: place.path, identity })
 }
 
 /// Returns a text that should be a URL, for messages.
@@ -134,6 +141,50 @@ struct Place {
     path: Path,
     /// The value of the option `download_limit`.
     download_limit: u64,
+}
+
+impl Place {
+    /// What distinguishes the object store from all others: the URL without the path of the object and without what
+    /// changes if the access is renewed, and the options that select the server and the account.
+    fn identity(&self, options: &[(String, String)]) -> String {
+        let whole = Path::from_url_path(self.url.path()).unwrap_or_default();
+        let bucket = whole.as_ref().strip_suffix(self.path.as_ref()).unwrap_or(whole.as_ref());
+        let query = unsigned(&self.given);
+        let selects = |(key, _): &&(String, String)| {
+            ["account_name", "bucket", "container", "emulator", "endpoint"]
+                .iter()
+                .any(|part| key.contains(part))
+        };
+        let options: Vec<_> = options.iter().filter(selects).collect();
+        let base = &self.url[..url::Position::BeforePath];
+        format!("{base} {bucket:?} {:?} {query:?} {options:?}", self.given.username())
+    }
+}
+
+/// Returns the query of a URL without a signature of Amazon, Google or Azure, which differs for each user and each day.
+fn unsigned(url: &Url) -> Vec<(String, String)> {
+    /// A parameter that only signatures have, and the other ones that they have.
+    const SIGNATURES: [(&str, &[&str]); 2] = [
+        ("signature", &["awsaccesskeyid", "expires", "googleaccessid", "key-pair-id", "policy"]),
+        (
+            "sig",
+            &[
+                "se", "si", "sip", "ske", "skoid", "sks", "skt", "sktid", "skv", "sp", "spr", "sr",
+                "st", "sv",
+            ],
+        ),
+    ];
+    let mut query: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    let lower = |name: &str| name.to_ascii_lowercase();
+    let marks =
+        SIGNATURES.iter().filter(|(mark, _)| query.iter().any(|(name, _)| lower(name) == *mark));
+    let marks: Vec<_> = marks.collect();
+    query.retain(|(name, _)| {
+        let name = lower(name);
+        let is_part = marks.iter().any(|(mark, others)| name == *mark || others.contains(&&*name));
+        !is_part && !["x-amz-", "x-goog-"].iter().any(|start| name.starts_with(start))
+    });
+    query
 }
 
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "http"))]

@@ -5,6 +5,8 @@ mod counts;
 #[cfg(feature = "http")]
 mod data;
 #[cfg(feature = "http")]
+mod disk;
+#[cfg(feature = "http")]
 mod faults;
 mod fuzz;
 // With an S3 server.

@@ -1,11 +1,13 @@
 //! nginx, an S3 server, and Python's `blosc2`, which reads what this crate writes, and the reverse.
 
 use blosc2::storage::ReadAt;
-use blosc2::{CParams, Codec, ErrorKind, NDArray, RawItems, SChunk, Target};
-use blosc2_object_store::Remote;
+use blosc2::{CParams, Codec, ErrorKind, NDArray, RawItems, SChunk, Target, Value};
+use blosc2_object_store::{DiskCache, Remote};
+use blosc2_store::Object as Container;
 
 use crate::data::{self, within_a_minute};
 use crate::servers::{BUCKET, Nginx, PlainServer, S3, run_python, write};
+use crate::stores::upload;
 
 const SHAPE: [u64; 2] = [8192, 8192];
 const CHUNKS: [u64; 2] = [128, 8192];
@@ -217,5 +219,77 @@ with blosc2.TreeStore(f'{folder}/store.b2z', mode='w') as store:
             after.0 - before.0,
             after.1 - before.1
         );
+    });
+}
+
+/// Python's store in a directory, with a table, on the S3 server.
+#[test]
+fn a_directory_of_python_is_read() {
+    within_a_minute(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.b2d");
+        let program = "
+import sys
+from dataclasses import dataclass
+import blosc2
+import numpy as np
+@dataclass
+class Row:
+    time: float = blosc2.field(blosc2.float64())
+    name: str = blosc2.field(blosc2.string(max_length=8))
+with blosc2.TreeStore(sys.argv[1], mode='w', threshold=1000) as store:
+    store['/group/a'] = np.arange(100_000, dtype='i8').reshape(100, 1000)
+    store['/small'] = np.arange(3, dtype='i4')
+    store['/group/rows'] = blosc2.CTable(Row, [(0.5, 'a'), (1.5, 'b')])
+    store['/group'].vlmeta['unit'] = 'm/s'
+";
+        run_python(program, &[path.to_str().unwrap()]);
+        let s3 = S3::start();
+        upload(&s3.remote(), &path, "x/runs.b2d");
+        let cache = DiskCache::new(folder.path().join("cache")).unwrap();
+        for turn in 0..2 {
+            let remote = s3.remote().named("s3").disk_cache(&cache).unwrap();
+            let store = remote.tree_store("x/runs.b2d").unwrap();
+            assert_eq!(store.keys().collect::<Vec<_>>(), ["/group/a", "/group/rows", "/small"]);
+            let array = store.array("/group/a").unwrap();
+            assert_eq!(array.read::<Vec<i64>>((50, 7..9)).unwrap(), [50_007, 50_008]);
+            assert_eq!(store.array("/small").unwrap().read::<Vec<i32>>(..).unwrap(), [0, 1, 2]);
+            let Container::CTable(table) = store.get("/group/rows").unwrap() else {
+                panic!("a table")
+            };
+            assert_eq!(table.read::<f64>("time", ..).unwrap(), [0.5, 1.5]);
+            assert_eq!(table.values("name", ..).unwrap(), ["a", "b"].map(Value::from));
+            assert_eq!(store.attributes("/group").unwrap(), [("unit".to_owned(), "m/s".into())]);
+            println!("{:?}", remote.traffic());
+            assert!(turn == 0 || remote.traffic().received == 0, "{:?}", remote.traffic());
+        }
+    });
+}
+
+/// The server answers the request for the start of an object with the status 304.
+#[test]
+fn second_runs_transfer_nothing() {
+    within_a_minute(|| {
+        let (frame, items) = data::array([1024, 1024], [128, 1024], [16, 1024]);
+        let (nginx, s3, folder) = (Nginx::start(), S3::start(), tempfile::tempdir().unwrap());
+        write(&nginx.files(), "a.b2nd", &frame);
+        s3.remote().save("a.b2nd", NDArray::open_rw(frame).unwrap().schunk(), false).unwrap();
+        let cache = DiskCache::new(folder.path()).unwrap();
+        for (turn, server) in [(0, "nginx"), (1, "nginx"), (0, "S3"), (1, "S3")] {
+            let remote = match server {
+                "S3" => s3.remote().named("s3"),
+                _ => Remote::from_url(&nginx.url(""), [("", ""); 0]).unwrap().0,
+            };
+            let remote = remote.disk_cache(&cache).unwrap();
+            let before = nginx.counts();
+            assert!(remote.array("a.b2nd").unwrap().read::<Vec<f32>>(..).unwrap() == items);
+            let (after, traffic) = (nginx.counts(), remote.traffic());
+            println!("{server}: {traffic:?}");
+            if turn == 1 {
+                assert_eq!((traffic.requests, traffic.received), (1, 0), "{server}: {traffic:?}");
+                let requests = usize::from(server == "nginx");
+                assert_eq!((after.0 - before.0, after.1 - before.1), (requests, 0));
+            }
+        }
     });
 }

@@ -30,7 +30,9 @@ pub(crate) struct Faults {
     pub(crate) wrong_range: bool,
     /// Sends no ETags.
     pub(crate) no_etags: bool,
-    /// Ignores the header `If-Match`.
+    /// Sends weak ETags.
+    pub(crate) weak_etags: bool,
+    /// Ignores the headers `If-Match` and `If-None-Match`.
     pub(crate) ignores_conditions: bool,
     /// After this number of requests, the object has other content.
     pub(crate) changes_after: Option<usize>,
@@ -66,7 +68,8 @@ pub(crate) struct Faults {
 
 #[derive(Debug, Default)]
 struct State {
-    objects: Mutex<HashMap<String, Arc<Vec<u8>>>>,
+    /// With the number of times that the object was replaced.
+    objects: Mutex<HashMap<String, (Arc<Vec<u8>>, usize)>>,
     faults: Mutex<Faults>,
     log: Mutex<Vec<Request>>,
     running: AtomicUsize,
@@ -100,7 +103,10 @@ impl Server {
     }
 
     pub(crate) fn put(&self, path: &str, bytes: Vec<u8>) {
-        self.state.objects.lock().unwrap().insert(format!("/{path}"), bytes.into());
+        let mut objects = self.state.objects.lock().unwrap();
+        let object = objects.entry(format!("/{path}")).or_default();
+        let count = if object.0.is_empty() { 0 } else { object.1 + 1 };
+        *object = (bytes.into(), count);
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -254,7 +260,7 @@ fn respond(
         }
         return Ok(true);
     }
-    let Some(mut object) = object else {
+    let Some((mut object, replaced)) = object else {
         let page = format!("<html>\n<p>{url} is missing</p>\n</html>");
         send("404 Not Found", "", page.as_bytes(), page.len())?;
         return Ok(true);
@@ -263,7 +269,13 @@ fn respond(
     if has_changed {
         Arc::make_mut(&mut object).iter_mut().for_each(|byte| *byte ^= 0x55);
     }
-    let e_tag = if has_changed { "\"two\"" } else { "\"one\"" };
+    let weak = if faults.weak_etags { "W/" } else { "" };
+    let number = if replaced == 0 { String::new() } else { replaced.to_string() };
+    let e_tag = format!("{weak}\"{}{number}\"", if has_changed { "two" } else { "one" });
+    if header("if-none-match").is_some_and(|known| known == e_tag) && !faults.ignores_conditions {
+        send("304 Not Modified", &format!("etag: {e_tag}\r\n"), b"", 0)?;
+        return Ok(true);
+    }
     if condition.is_some_and(|condition| condition != e_tag) && !faults.ignores_conditions {
         send("412 Precondition Failed", "", b"", 0)?;
         return Ok(true);

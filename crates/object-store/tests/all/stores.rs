@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use blosc2::{AxisSelection, CParams, ErrorKind, NDArray, SChunk, Target};
+use blosc2::{AxisSelection, CParams, ErrorKind, NDArray, SChunk, Target, Value};
 use blosc2_object_store::Remote;
-use blosc2_store::{Object as Container, TreeStore};
+use blosc2_store::{CTable, Data, ItemKind, Object as Container, Schema, TreeStore};
 use futures::stream::BoxStream;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
 /// An object store in memory, and one in a folder.
@@ -221,4 +221,110 @@ fn keys_are_used_unchanged() {
         let array = blosc2_object_store::open_array(&format!("{url}{name}"), [("", ""); 0]);
         assert_eq!(array.unwrap().read::<Vec<i32>>(..).unwrap().len(), 10, "{name}");
     }
+}
+
+fn put(remote: &Remote, name: &str, content: Vec<u8>) {
+    let path = Path::from(name);
+    // The clients of servers need it.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(remote.store().put(&path, content.into())).unwrap();
+}
+
+/// Uploads all files of a directory, as they are.
+pub(crate) fn upload(remote: &Remote, folder: &std::path::Path, prefix: &str) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = format!("{prefix}/{}", path.file_name().unwrap().to_str().unwrap());
+        match path.is_dir() {
+            true => upload(remote, &path, &name),
+            false => {
+                put(remote, &name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn stores_in_directories_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.b2d");
+    let mut store = TreeStore::create(&path).unwrap();
+    let items: Vec<f64> = (0..300_000).map(f64::from).collect();
+    let array = NDArray::builder().chunk_shape(50_000).from_slice(&items, 300_000).unwrap();
+    store.insert("/first/speed", array.schunk()).unwrap();
+    let schema = Schema::new().column("time", ItemKind::Float64).column("name", ItemKind::Utf8);
+    let mut table = store.create_table("/first/times", &schema).unwrap();
+    let names = [Some("a"), Some(""), Some("\u{e4}\u{f6}")];
+    let rows = [("time", Data::items(&[0.5, 1.5, 2.5])), ("name", Data::texts(names))];
+    table.append(rows).unwrap();
+    table.finish().unwrap();
+    drop(table);
+    store.set_attribute("/first", "author", "me").unwrap();
+    let table_path = folder.path().join("table.b2d");
+    let mut table = CTable::create(&table_path, &schema).unwrap();
+    let rows = [("time", Data::items(&[7.5])), ("name", Data::texts([Some("b")]))];
+    table.append(rows).unwrap();
+    table.finish().unwrap();
+    drop((table, store));
+
+    let (_folder, remotes) = remotes();
+    for remote in remotes {
+        upload(&remote, &path, "x/runs.b2d");
+        upload(&remote, &table_path, "x/table.b2d");
+        let store = remote.tree_store("x/runs.b2d").unwrap();
+        assert_eq!(store.keys().collect::<Vec<_>>(), ["/first/speed", "/first/times"]);
+        assert!(!store.is_archive() && store.path().is_none());
+        assert_eq!(
+            store.array("/first/speed").unwrap().read::<Vec<f64>>(299_990..).unwrap(),
+            items[299_990..]
+        );
+        assert_eq!(store.attributes("/first").unwrap(), [("author".to_owned(), "me".into())]);
+        let Container::CTable(table) = store.get("/first/times").unwrap() else {
+            panic!("a table")
+        };
+        assert_eq!(table.read::<f64>("time", ..).unwrap(), [0.5, 1.5, 2.5]);
+        assert_eq!(table.values("name", ..).unwrap(), ["a", "", "\u{e4}\u{f6}"].map(Value::from));
+        let Container::CTable(table) = remote.container("x/table.b2d").unwrap() else {
+            panic!("a table")
+        };
+        assert_eq!(table.read::<f64>("time", ..).unwrap(), [7.5]);
+        assert!(matches!(remote.container("x/runs.b2d").unwrap(), Container::TreeStore(_)));
+
+        // It can be copied, and not changed.
+        let (packed, copy) = (folder.path().join("copy.b2z"), folder.path().join("copy.b2d"));
+        store.pack(&packed).unwrap();
+        store.unpack(&copy).unwrap();
+        for copied in [&packed, &copy] {
+            let copied = TreeStore::open(copied).unwrap();
+            assert!(copied.array("/first/speed").unwrap().read::<Vec<f64>>(..).unwrap() == items);
+            assert_eq!(copied.keys().collect::<Vec<_>>(), store.keys().collect::<Vec<_>>());
+        }
+        std::fs::remove_file(packed).unwrap();
+        std::fs::remove_dir_all(copy).unwrap();
+        let mut store = store;
+        let error = store.insert("/second", array.schunk()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ReadOnly, "{error}");
+
+        let error = remote.tree_store("x/none").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        put(&remote, "y/text", b"text".to_vec());
+        let error = remote.tree_store("y").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+    }
+}
+
+/// An entry that was removed after the list is an error of its entry only; damaged ones too.
+#[test]
+fn entries_of_directories_can_be_missing_or_damaged() {
+    let (_folder, [remote, _]) = remotes();
+    let array = NDArray::builder().arange(0i32, 10, 1).unwrap();
+    for name in ["a", "b", "c"] {
+        remote.save(format!("s/{name}.b2nd"), array.schunk(), false).unwrap();
+    }
+    let store = remote.tree_store("s").unwrap();
+    futures::executor::block_on(remote.store().delete(&Path::from("s/a.b2nd"))).unwrap();
+    put(&remote, "s/b.b2nd", b"text".to_vec());
+    assert_eq!(store.array("/a").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(store.array("/b").unwrap_err().kind(), ErrorKind::InvalidData);
+    assert_eq!(store.array("/c").unwrap().read::<Vec<i32>>(..).unwrap().len(), 10);
 }

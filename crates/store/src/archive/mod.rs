@@ -22,7 +22,7 @@ const END_ROOM: usize = END_LEN as usize + u16::MAX as usize;
 const MOST: u64 = 256 << 20;
 
 #[cfg(feature = "c")]
-pub(crate) use pack::pack;
+pub(crate) use pack::{pack, unpack};
 
 /// The source of an archive.
 pub(crate) type Source = Arc<dyn ReadAt + Send + Sync>;
@@ -255,6 +255,12 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// All bytes of a source.
+    pub(crate) fn whole(source: Source) -> io::Result<Self> {
+        let len = source.size()?;
+        Ok(Self { source, start: 0, len })
+    }
+
     /// The position in the archive.
     pub(crate) fn range(&self) -> std::ops::Range<u64> {
         self.start..self.start + self.len

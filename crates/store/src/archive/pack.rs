@@ -20,40 +20,53 @@ impl Archive {
     /// Writes all members, without the search indexes of arrays, to files in a directory. Arrays are opened with these
     /// options.
     pub(crate) fn unpack(&self, folder: &Path, options: &OpenOptions) -> Result<()> {
-        let invalid = |detail| Error::new(ErrorKind::InvalidData, UNPACK, detail);
         // Overlapping members could unpack to any number of bytes.
         let mut left = self.source.size().map_err(failed)?;
-        for name in self.names() {
-            let inside = Path::new(name);
-            let is_inside = inside.components().all(|part| matches!(part, Component::Normal(_)));
-            if !is_inside || name.contains('\\') {
-                return Err(invalid(format!(
-                    "its member `{name}` would be unpacked outside the folder"
-                )));
-            }
-            let path = folder.join(inside);
-            let io = |error| Error::of_io(UNPACK, error).at(&path);
-            if name.ends_with('/') {
-                fs::create_dir_all(&path).map_err(io)?;
-                continue;
-            }
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent).map_err(io)?;
-            }
+        let open = |name: &str| {
             let member = self.member(name)?;
-            let shared = || invalid("its members overlap".to_owned());
+            let detail = "its members overlap";
+            let shared = || Error::new(ErrorKind::InvalidData, UNPACK, detail);
             left = left.checked_sub(member.len).ok_or_else(shared)?;
-            let mut creation = File::options();
-            let mut target =
-                creation.read(true).write(true).create_new(true).open(&path).map_err(io)?;
-            io::copy(&mut WindowReader::new(member), &mut target).map_err(io)?;
-            search_indexes::remove(name, &target, options).map_err(|error| error.at(&path))?;
-        }
-        Ok(())
+            Ok(member)
+        };
+        unpack(self.names(), open, folder, options)
     }
 }
 
-const UNPACK: &str = "unpack a zip file";
+const UNPACK: &str = "unpack a store";
+
+/// Writes members, without the search indexes of arrays, to files in a directory. Arrays are opened with these options.
+pub(crate) fn unpack<'a>(
+    names: impl Iterator<Item = &'a str>,
+    mut open: impl FnMut(&str) -> Result<Window>,
+    folder: &Path,
+    options: &OpenOptions,
+) -> Result<()> {
+    for name in names {
+        let inside = Path::new(name);
+        let is_inside = inside.components().all(|part| matches!(part, Component::Normal(_)));
+        if !is_inside || name.contains('\\') {
+            let detail = format!("its member `{name}` would be unpacked outside the folder");
+            return Err(Error::new(ErrorKind::InvalidData, UNPACK, detail));
+        }
+        let path = folder.join(inside);
+        let io = |error| Error::of_io(UNPACK, error).at(&path);
+        if name.ends_with('/') {
+            fs::create_dir_all(&path).map_err(io)?;
+            continue;
+        }
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(io)?;
+        }
+        let member = open(name)?;
+        let mut creation = File::options();
+        let mut target =
+            creation.read(true).write(true).create_new(true).open(&path).map_err(io)?;
+        io::copy(&mut WindowReader::new(member), &mut target).map_err(io)?;
+        search_indexes::remove(name, &target, options).map_err(|error| error.at(&path))?;
+    }
+    Ok(())
+}
 
 const PACK: &str = "pack a zip file";
 

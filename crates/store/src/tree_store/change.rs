@@ -574,7 +574,7 @@ impl TreeStore {
                 archive::pack(folder, work, target, replaced.is_some(), &options, check)?;
                 *replaced = Some(Stamp::of(target).map_err(failed(CHANGE, target))?);
             }
-            Place::Archive(_) | Place::Folder { .. } => return Ok(()),
+            Place::Archive(_) | Place::Custom(_) | Place::Folder { .. } => return Ok(()),
         }
         self.changed = false;
         Ok(())
@@ -603,6 +603,11 @@ impl TreeStore {
                 archive.unpack(folder.path(), &self.options())?;
                 archive::pack(&folder, &work, &target, false, &self.options(), || Ok(()))
             }
+            Place::Custom(custom) => {
+                let folder = Self::unpacked(&work).map_err(failed(COPY, path))?;
+                custom.unpack(folder.path(), &self.options())?;
+                archive::pack(&folder, &work, &target, false, &self.options(), || Ok(()))
+            }
             Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
                 archive::pack(folder, &work, &target, false, &self.options(), || Ok(()))
             }
@@ -625,6 +630,7 @@ impl TreeStore {
     pub fn unpack(&self, path: impl AsRef<Path>) -> Result<()> {
         put_folder(&path_of_new(path.as_ref(), COPY)?, COPY, |copy| match &self.place {
             Place::Archive(archive) => archive.unpack(copy, &self.options()),
+            Place::Custom(custom) => custom.unpack(copy, &self.options()),
             Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
                 let copy = Folder::open(copy).map_err(failed(COPY, copy))?;
                 copy_files(folder, &copy, &self.options())

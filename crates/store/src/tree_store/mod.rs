@@ -2,6 +2,7 @@
 
 #[cfg(feature = "c")]
 mod change;
+mod custom;
 mod place;
 mod table;
 #[cfg(feature = "c")]
@@ -14,7 +15,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::blosc2::storage::{ReadAt, ReadOnly};
+use crate::blosc2::storage::{Folder as ReadFolder, ReadAt, ReadOnly};
 use crate::blosc2::{Error, ErrorKind, Limits, OpenOptions, Result, SChunk, Target, Value};
 
 use crate::archive::{self, Archive};
@@ -23,6 +24,7 @@ use crate::embed_store::{EmbedStore, Entry};
 use crate::folder::{Access, EntryKind, Folder, open_regular};
 use crate::key::{self, ATTRIBUTES, ENDINGS, INDEX, META};
 use crate::limits::{options, options_of};
+use custom::Custom;
 use place::{Files, Place};
 
 /// The end of the name of a file that makes its directory a sparse frame.
@@ -258,6 +260,59 @@ impl TreeStore {
         Self::in_archive(Arc::new(source), Path::new(""), &options(limits, max_read))
     }
 
+    /// Opens a store in a custom directory, such as the objects under a prefix, for reading.
+    ///
+    /// `folder` returns the files of the store with their paths in the store: [`Folder::names`](ReadFolder::names)
+    /// returns all of them, such as `first/speed.b2nd`, with `/` as the separator. It is called once. Only files with
+    /// the extensions `.b2nd`, `.b2f` and `.b2b` are entries; sparse frames in the store are not. If a file is replaced
+    /// while the store is open, its entry is the new one when it is opened.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    /// use blosc2::storage::FolderMut;
+    /// use blosc2_format::directory::Memory;
+    /// use blosc2_store::TreeStore;
+    ///
+    /// let mut folder = Memory::default();
+    /// let array = NDArray::from_slice(&[1.5f32, 2.5], &[2])?;
+    /// folder.put("first/speed.b2nd", &array.schunk().to_cframe()?, false)?;
+    /// let store = TreeStore::open_folder(folder)?;
+    /// assert_eq!(store.array("/first/speed")?.read::<Vec<f32>>(..)?, [1.5, 2.5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
+    pub fn open_folder<F>(folder: F) -> Result<Self>
+    where
+        F: ReadFolder<File: Send + Sync + 'static> + 'static,
+    {
+        Self::open_folder_with_limits(folder, Limits::default(), None)
+    }
+
+    /// Opens a store in a custom directory for reading, with the limits of
+    /// [`open_with_limits`](Self::open_with_limits).
+    ///
+    /// # Errors
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
+    pub fn open_folder_with_limits<F>(
+        folder: F,
+        limits: Limits,
+        max_read: Option<u64>,
+    ) -> Result<Self>
+    where
+        F: ReadFolder<File: Send + Sync + 'static> + 'static,
+    {
+        let custom = Custom::new(folder).map_err(|error| Error::of_io(OPEN, error))?;
+        if !custom.has(INDEX) && !custom.names().any(has_frame_ending) {
+            let detail = format!("the directory has neither a file `{INDEX}` nor frames");
+            return Err(Error::new(ErrorKind::InvalidData, OPEN, detail));
+        }
+        let embed = custom.index(&options(limits, max_read)).map_err(|error| error.at(INDEX))?;
+        let names = custom.names().map(str::to_owned).collect();
+        Self::new(Path::new(""), Place::Custom(Arc::new(custom)), names, embed)
+    }
+
     fn in_archive(source: archive::Source, path: &Path, options: &OpenOptions) -> Result<Self> {
         let archive = Archive::open(source)?;
         if !archive.has(INDEX) && !archive.names().any(has_frame_ending) {
@@ -349,6 +404,8 @@ impl TreeStore {
                 let member = archive.member(name).map_err(std::io::Error::from);
                 member.and_then(|member| member.read_exact_at(0, &mut start))
             }
+            // Each file takes a request.
+            Files::Custom(_) => return false,
             Files::Folder(folder) => {
                 folder.file(name, Access::Read).and_then(|file| file.read_exact_at(0, &mut start))
             }
@@ -594,6 +651,9 @@ impl TreeStore {
                 let opened = member.and_then(|member| options.open(Target::storage(member)));
                 opened.map_err(|error| error.at(self.path.join(name)))
             }
+            Files::Custom(custom) => {
+                custom.frame(name, &options).map_err(|error| error.at(self.path.join(name)))
+            }
             Files::Folder(folder) => {
                 let path = folder.path().join(name);
                 let io = failed(READ, &path);
@@ -615,6 +675,7 @@ impl TreeStore {
     fn has_file(&self, name: &str) -> bool {
         match self.place.files() {
             Files::Archive(archive) => archive.has(name),
+            Files::Custom(custom) => custom.has(name),
             Files::Folder(folder) => folder.has_file(name),
         }
     }

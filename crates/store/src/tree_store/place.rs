@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "c")]
 use self::writer::{FolderWriter, Stamp};
+use super::custom::Custom;
 use crate::archive::Archive;
 use crate::folder::Folder;
 #[cfg(feature = "c")]
@@ -18,6 +19,8 @@ use crate::work::Work;
 pub(super) enum Place {
     /// Read in place.
     Archive(Arc<Archive>),
+    /// A custom directory, which is only read.
+    Custom(Arc<Custom>),
     Folder {
         folder: Arc<Folder>,
         /// `None` for reading.
@@ -39,6 +42,7 @@ pub(super) enum Place {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Files<'a> {
     Archive(&'a Archive),
+    Custom(&'a Custom),
     Folder(&'a Arc<Folder>),
 }
 
@@ -55,6 +59,7 @@ impl Place {
     pub(super) fn files(&self) -> Files<'_> {
         match self {
             Self::Archive(archive) => Files::Archive(archive),
+            Self::Custom(custom) => Files::Custom(custom),
             Self::Folder { folder, .. } => Files::Folder(folder),
             #[cfg(feature = "c")]
             Self::Unpacked { folder, .. } => Files::Folder(folder),
@@ -63,7 +68,7 @@ impl Place {
 
     pub(super) fn folder(&self) -> Option<&Arc<Folder>> {
         match self.files() {
-            Files::Archive(_) => None,
+            Files::Archive(_) | Files::Custom(_) => None,
             Files::Folder(folder) => Some(folder),
         }
     }

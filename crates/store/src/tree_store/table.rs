@@ -15,6 +15,7 @@ impl TreeStore {
         let place = self.place.for_reading();
         let embed = match place.files() {
             Files::Archive(archive) => index_in_archive(archive, &self.options())?,
+            Files::Custom(custom) => custom.index(&self.options())?,
             Files::Folder(folder) => open_embed(folder, &self.options())?,
         };
         let mut copy = Self {
