@@ -1,5 +1,6 @@
 //! Objects of DataFusion's object stores as sources of bytes, and the tables in them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::future::Future;
@@ -8,10 +9,11 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use blosc2::storage::ReadAt;
+use blosc2::storage::{Folder, ReadAt};
 use blosc2::{Error, ErrorKind};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result};
+use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{
     GetOptions, GetRange, GetResultPayload, ObjectMeta, ObjectStore, coalesce_ranges,
@@ -52,6 +54,11 @@ struct Object {
 }
 
 impl Object {
+    fn new(store: Arc<dyn ObjectStore>, meta: ObjectMeta, runtime: Handle) -> Self {
+        let (e_tag, tail, file) = Default::default();
+        Self { store, meta, e_tag, tail, file, runtime }
+    }
+
     async fn get(&self, range: Range<u64>) -> Result<bytes::Bytes, object_store::Error> {
         let e_tag = self.meta.e_tag.as_ref().or_else(|| self.e_tag.get()?.as_ref());
         let options = GetOptions {
@@ -218,6 +225,65 @@ impl fmt::Debug for Object {
     }
 }
 
+/// The index of a store in a directory (`.b2d`).
+pub(crate) const INDEX: &str = "embed.b2e";
+/// The files that stand for the directory that contains them. The second one describes a data set of xarray-blosc2.
+const INDEXES: [&str; 2] = [INDEX, "dataset.json"];
+
+/// Whether a file stands for the directory that contains it.
+pub(crate) fn is_index(path: &Path) -> bool {
+    path.filename().is_some_and(|name| INDEXES.contains(&name))
+}
+
+/// The files of a directory, in the versions of a list.
+struct Directory {
+    store: Arc<dyn ObjectStore>,
+    /// The files, by their paths in the directory.
+    files: BTreeMap<String, ObjectMeta>,
+    runtime: Handle,
+}
+
+impl Directory {
+    /// Lists the directory that contains an index, which is expected in the planned version.
+    async fn of(store: Arc<dyn ObjectStore>, index: &ObjectMeta) -> Result<Self> {
+        let path = &index.location;
+        let count = path.parts().count().saturating_sub(1);
+        let prefix: Path = path.parts().take(count).collect();
+        let mut files = BTreeMap::new();
+        let mut found = store.list(Some(&prefix));
+        while let Some(meta) = found.try_next().await? {
+            let parts = meta.location.parts().skip(count);
+            let name = parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/");
+            files.insert(name, meta);
+        }
+        drop(found);
+        let now = files.values().find(|meta| meta.location == *path);
+        if !now.is_some_and(|now| is_same(now, index)) {
+            return Err(DataFusionError::External(changed(path, "has changed").into()));
+        }
+        Ok(Self { store, files, runtime: Handle::current() })
+    }
+}
+
+impl Folder for Directory {
+    type File = Object;
+
+    fn open(&self, name: &str) -> io::Result<Object> {
+        let meta = self.files.get(name).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Object::new(Arc::clone(&self.store), meta.clone(), self.runtime.clone()))
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        Ok(self.files.keys().cloned().collect())
+    }
+}
+
+impl fmt::Debug for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Directory").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
 /// Opens the content of an object.
 pub(crate) async fn open(
     store: Arc<dyn ObjectStore>,
@@ -227,18 +293,24 @@ pub(crate) async fn open(
     open_with(store, meta, move |object| Content::new(object, &reading)).await
 }
 
-/// Opens an object, and returns what a function makes of it.
+/// Opens an object, or the directory of an index, and returns what a function makes of it.
 pub(crate) async fn open_with<T: Send + 'static>(
     store: Arc<dyn ObjectStore>,
     meta: ObjectMeta,
     work: impl FnOnce(blosc2_store::Object) -> blosc2::Result<T> + Send + 'static,
 ) -> Result<T> {
     let path = meta.location.clone();
-    let runtime = Handle::current();
-    let (e_tag, tail, file) = Default::default();
-    let object = Object { store, meta, e_tag, tail, file, runtime };
-    let content = unblock(move || work(blosc2_store::Object::open_source(object)?));
-    content.await?.map_err(|error| in_table(&path, error))
+    let content = match is_index(&path) {
+        true => {
+            let directory = Directory::of(store, &meta).await?;
+            unblock(move || work(blosc2_store::Object::open_folder(directory)?)).await?
+        }
+        false => {
+            let object = Object::new(store, meta, Handle::current());
+            unblock(move || work(blosc2_store::Object::open_source(object)?)).await?
+        }
+    };
+    content.map_err(|error| in_table(&path, error))
 }
 
 /// Runs a closure that blocks or computes on a thread for such work. A closure that waits does not run if the future is

@@ -30,7 +30,7 @@ use tokio::sync::{OnceCell, mpsc};
 use crate::arrays::{Arrays, Batches};
 use crate::computed::{Computed, Outputs};
 use crate::content::{self, Content};
-use crate::object::{in_table, open, unblock};
+use crate::object::{in_table, is_index, open, unblock};
 use crate::prune::Pruner;
 
 /// The rows that are read at once, unless they are wide.
@@ -129,9 +129,8 @@ impl Blosc2Opener {
         table: Arc<CTable>,
     ) -> Result<(Reader, SchemaRef)> {
         let path = &file.object_meta.location;
-        let (start, end) = file.range();
         let chunks: Vec<Range<u64>> = table.row_chunks().collect();
-        let mut rows = match chunks_of(chunks.len() as u64, start..end, file.object_meta.size) {
+        let mut rows = match part_of(chunks.len() as u64, file) {
             range if range.is_empty() => 0..0,
             range => chunks[range.start as usize].start..chunks[range.end as usize - 1].end,
         };
@@ -175,8 +174,7 @@ impl Blosc2Opener {
             columns.push((from, computed.clone()));
         }
         let schema = Arc::new(Schema::new(fields));
-        let (start, end) = file.range();
-        let chunks = chunks_of(arrays.nchunks(), start..end, file.object_meta.size);
+        let chunks = part_of(arrays.nchunks(), file);
         let (of, predicate) = (Arc::clone(&arrays), self.predicate.clone());
         let file_schema = Arc::clone(&self.file_schema);
         let selected = unblock(move || of.select(predicate.as_ref(), &file_schema));
@@ -245,6 +243,16 @@ impl Iterator for PrunedBatches {
 /// The name of the stored column that a wanted column is, or from which it is computed.
 fn name_of<'a>(field: &'a FieldRef, computed: &'a Option<Arc<Computed>>) -> &'a str {
     computed.as_ref().map_or(field.name(), |computed| computed.column())
+}
+
+/// The chunks of a part of a file. A directory is not divided: several machines could find it in different versions.
+fn part_of(count: u64, file: &PartitionedFile) -> Range<u64> {
+    let (start, end) = file.range();
+    match (is_index(&file.object_meta.location), start) {
+        (false, _) => chunks_of(count, start..end, file.object_meta.size),
+        (true, 0) => 0..count,
+        (true, _) => 0..0,
+    }
 }
 
 /// The chunks of the part of a file. Of `n` chunks, chunk `i` belongs to the range that contains the byte `i * size / n`:

@@ -20,9 +20,9 @@ use datafusion::logical_expr::{CreateExternalTable, Expr, TableProviderFilterPus
 use datafusion::physical_plan::ExecutionPlan;
 use url::{Position, Url};
 
-use crate::content::EXTENSION;
 #[cfg(feature = "ballista")]
 use crate::format::{is_of_ballista, without_dictionaries};
+use crate::object::INDEX;
 
 /// A [`ListingTable`] of files of Blosc2 that logical plans can contain when they are sent to other machines:
 /// DataFusion refuses to encode a `ListingTable` of a format that it does not know.
@@ -119,15 +119,10 @@ impl TableProviderFactory for ExternalTableFactory {
         state: &dyn Session,
         command: &CreateExternalTable,
     ) -> Result<Arc<dyn TableProvider>> {
-        let is_directory = |location: &&String| location.trim_end_matches('/').ends_with(".b2d");
-        if let Some(location) = command.locations.iter().find(is_directory) {
-            return not_impl_err!(
-                "the table `{location}` in a directory (`.b2d`): expected files (`.{EXTENSION}`); `TreeStore::pack` of \
-                 blosc2-store converts it"
-            );
-        }
         command.locations.iter().try_for_each(|location| check_location(location))?;
-        let table = DefaultTableFactory::new().create(state, command).await?;
+        let locations = command.locations.iter().map(|location| with_index(location)).collect();
+        let command = CreateExternalTable { locations, ..command.clone() };
+        let table = DefaultTableFactory::new().create(state, &command).await?;
         let Some(table) = table.downcast_ref::<ListingTable>().cloned() else { return Ok(table) };
         // Names of directories are dictionaries, too.
         #[cfg(feature = "ballista")]
@@ -145,6 +140,14 @@ impl TableProviderFactory for ExternalTableFactory {
             false => table,
         };
         Ok(Arc::new(Blosc2Table::from(table)))
+    }
+}
+
+/// Replaces the location of a store in a directory (`.b2d`) by that of its index, which stands for the directory.
+fn with_index(location: &str) -> String {
+    match location.trim_end_matches('/') {
+        directory if directory.ends_with(".b2d") => format!("{directory}/{INDEX}"),
+        _ => location.to_owned(),
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::path::Path;
+
 use common::{add, context, number, query, run, run_python};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
@@ -72,8 +74,13 @@ async fn data_sets_of_xarray_are_tables() {
     run_python(XARRAY, folder.path(), &[]);
     let results = std::fs::read(folder.path().join("results.json")).unwrap();
     let results: Value = serde_json::from_slice(&results).unwrap();
+    for location in ["x.b2z", "x.b2/dataset.json"] {
+        check_data_set(&folder.path().join(location), &results).await;
+    }
+}
+
+async fn check_data_set(location: &Path, results: &Value) {
     let context = context(2);
-    let location = folder.path().join("x.b2z");
     let sql = format!("CREATE EXTERNAL TABLE x STORED AS B2ND LOCATION '{}'", location.display());
     context.sql(&sql).await.unwrap();
     let frame = context.table("x").await.unwrap();

@@ -17,7 +17,7 @@ use datafusion::datasource::MemTable;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::physical_plan::{ExecutionPlan, displayable};
+use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use object_store::ObjectStoreExt;
@@ -36,14 +36,14 @@ fn deleted(row: &Row) -> bool {
 fn create_all(folder: &Path) {
     let all = rows(ROWS);
     create(&folder.join("t.b2z"), &all, EXPECTED, deleted);
-    create(&folder.join("small.b2z"), &all[..100], 1 << 20, |_| false);
+    create(&folder.join("small.b2d"), &all[..100], 1 << 20, |_| false);
     create(&folder.join("empty.b2z"), &[], EXPECTED, |_| false);
     assert!(CTable::open(folder.join("t.b2z")).unwrap().row_chunks().count() > 5);
 }
 
 async fn add_all(context: &SessionContext, folder: &Path) {
-    for name in ["t", "small", "empty"] {
-        add(context, name, folder.join(format!("{name}.b2z")).display()).await;
+    for name in ["t.b2z", "small.b2d", "empty.b2z"] {
+        add(context, &name[..name.len() - 4], folder.join(name).display()).await;
     }
 }
 
@@ -381,12 +381,11 @@ async fn errors_name_the_file_and_the_reason() {
     std::fs::write(folder.path().join("text.b2z"), "no table, but long enough to look into")
         .unwrap();
     blosc2::NDArray::from_slice([1u8], [1]).unwrap().save(folder.path().join("array.b2z")).unwrap();
-    let mut table = CTable::create(folder.path().join("t.b2d"), &schema(10)).unwrap();
-    table.finish().unwrap();
+    std::fs::create_dir(folder.path().join("t.b2d")).unwrap();
     for (location, expected) in [
         ("text.b2z", "text.b2z"),
         ("array.b2z", "expected a table (CTable)"),
-        ("t.b2d", "`TreeStore::pack`"),
+        ("t.b2d", "embed.b2e"),
     ] {
         let error = create(location, "").await;
         assert!(error.contains(expected), "{location}: {error}");
@@ -394,6 +393,28 @@ async fn errors_name_the_file_and_the_reason() {
     common::create(&folder.path().join("t.b2z"), &rows(3), EXPECTED, |_| false);
     let error = create("t.b2z", "OPTIONS ('format.level' '3')").await;
     assert!(error.contains("level"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_is_read_once_in_the_planned_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = rows(ROWS);
+    let path = folder.path().join("t.b2d");
+    create(&path, &all, EXPECTED, |_| false);
+    // Several threads, and parts of files of any size.
+    let context = context(3);
+    add(&context, "t", path.display()).await;
+    let sql = "SELECT sum(id) FROM t WHERE id >= 0";
+    assert_eq!(number(&context, sql).await, all.iter().map(|row| row.id).sum::<i64>());
+    assert_eq!(number(&context, "SELECT count(id) FROM t").await, all.len() as i64);
+
+    let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+    let index = path.join("embed.b2e");
+    let mut bytes = std::fs::read(&index).unwrap();
+    bytes.push(0);
+    std::fs::write(&index, bytes).unwrap();
+    let error = collect(plan, context.task_ctx()).await.unwrap_err().to_string();
+    assert!(error.contains("has changed since the query was planned"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

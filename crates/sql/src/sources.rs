@@ -23,8 +23,13 @@ use url::Url;
 use crate::UsageError;
 use crate::message::failed;
 
+/// The extension of stores in directories, and the file of such a store that `blosc2-datafusion` opens.
+const DIRECTORY: &str = "b2d";
+const INDEX: &str = "embed.b2e";
+
 /// The extensions of files that can be read, with the names of their formats in DataFusion.
-const FORMATS: [(&str, &str); 9] = [
+const FORMATS: [(&str, &str); 10] = [
+    (DIRECTORY, "b2z"),
     ("b2z", "b2z"),
     ("b2nd", "b2nd"),
     ("csv", "csv"),
@@ -186,7 +191,13 @@ fn locate(text: &str) -> Result<ListingTableUrl> {
     let url = match found.is_dir() {
         true => {
             let ending = path.extension().and_then(|extension| extension.to_str());
-            if let Some(ending @ ("b2d" | "b2nd" | "b2frame")) = ending {
+            if ending == Some(DIRECTORY) {
+                if !path.join(INDEX).is_file() {
+                    bail!("it is a directory (`.{DIRECTORY}`) without a file `{INDEX}`");
+                }
+                return locate(&format!("{}/{INDEX}", text.trim_end_matches('/')));
+            }
+            if let Some(ending @ ("b2nd" | "b2frame")) = ending {
                 bail!(
                     "it is a directory (`.{ending}`), which cannot be read: expected files (`.b2z`, `.b2nd`)"
                 );
@@ -208,9 +219,13 @@ fn locate_url(text: &str) -> Result<ListingTableUrl> {
         Some(at) => text.split_at(text[..at].rfind('/').unwrap_or(at) + 1),
         None => (text, ""),
     };
-    let url = Url::parse(start).map_err(|error| anyhow!("{error}"))?;
+    let mut url = Url::parse(start).map_err(|error| anyhow!("{error}"))?;
     if url.query().is_some() || url.fragment().is_some() {
         bail!("URLs with a query or a fragment cannot be read");
+    }
+    let directory = url.path().trim_end_matches('/');
+    if pattern.is_empty() && extension(directory) == Some(DIRECTORY) {
+        url.set_path(&format!("{directory}/{INDEX}"));
     }
     let is_many = !pattern.is_empty() || url.path().ends_with('/');
     if matches!(url.scheme(), "http" | "https") && is_many {
@@ -240,8 +255,11 @@ impl Source {
         let state = context.state();
         let store = context.runtime_env().object_store(&self.url).map_err(failed)?;
         let files = self.files(context, &store).await?;
-        let found: BTreeSet<&str> =
-            files.iter().filter_map(|file| extension(file.location.as_ref())).collect();
+        let is_directory = self.url.prefix().filename() == Some(INDEX);
+        let found: BTreeSet<&str> = match is_directory {
+            true => [DIRECTORY].into(),
+            false => files.iter().filter_map(|file| extension(file.location.as_ref())).collect(),
+        };
         let ending = match found.len() {
             _ if files.is_empty() => bail!("no file was found"),
             // DataFusion would not find them.
@@ -257,6 +275,7 @@ impl Source {
             ),
         };
         let (kind, compression) = ending.split_once('.').unwrap_or((ending, ""));
+        let ending = if is_directory { "b2e" } else { ending };
         let kind = kind.to_ascii_lowercase();
         let format = FORMATS.iter().find(|(extension, _)| *extension == kind);
         let format = format.map_or("", |(_, format)| *format);

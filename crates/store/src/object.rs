@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::blosc2::storage::{ReadAt, ReadOnly};
+use crate::blosc2::storage::{Folder, ReadAt, ReadOnly};
 use crate::blosc2::{Error, ErrorKind, Limits, NDArray, Result, SChunk, Target, Value};
 
 use crate::carrier::Carrier;
@@ -122,6 +122,17 @@ impl Object {
             return store.into_object();
         }
         Self::from_schunk(options(limits, max_read).open(Target::storage(ReadOnly::new(source)))?)
+    }
+
+    /// Opens the store or table in a custom directory for reading; see [`TreeStore::open_folder`].
+    ///
+    /// # Errors
+    /// Fails with the errors of [opening a container](crate#opening-a-container).
+    pub fn open_folder<F>(folder: F) -> Result<Self>
+    where
+        F: Folder<File: Send + Sync + 'static> + 'static,
+    {
+        TreeStore::open_folder(folder)?.into_object()
     }
 
     /// Opens the container in a super-chunk. The metalayers of the super-chunk identify the container. Everything in the
