@@ -58,7 +58,7 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
-    fn of<T: PartialOrd>(self, left: T, right: T) -> bool {
+    pub(super) fn of<T: PartialOrd>(self, left: T, right: T) -> bool {
         match self {
             Self::Less => left < right,
             Self::LessEqual => left <= right,

@@ -381,12 +381,14 @@ impl Planner<'_> {
                 Type::Bool
             }
             Unary::Square if of.of == Type::Bool => Type::I8,
-            Unary::Sign | Unary::Round if of.of == Type::Bool => {
+            Unary::Round if of.of == Type::Bool => Type::F16,
+            Unary::Sign if of.of == Type::Bool => {
                 return invalid(format!("it calls `{name}` with a bool"));
             }
             _ => of.of,
         };
-        let of = if matches!(operation, Unary::Square) { of.cast(result)? } else { of };
+        let of =
+            if matches!(operation, Unary::Square | Unary::Round) { of.cast(result)? } else { of };
         Ok(Node::unary(operation, of, result))
     }
 
@@ -521,6 +523,7 @@ fn invert(of: Node) -> Result<Node> {
     let result = of.of;
     match result.is_float() {
         true => invalid("it uses `~` with a float"),
+        false if matches!(of.step, Step::Literal(_)) => unsupported("it uses `~` with a number"),
         false => Ok(Node::unary(Unary::Invert, of, result)),
     }
 }
@@ -540,6 +543,9 @@ fn fold(operation: Binary, left: Literal, right: Literal) -> Option<Literal> {
         Literal::Bool(bool) => f64::from(bool),
     };
     if let (Literal::Int(left), Literal::Int(right)) = (left, right) {
+        if let Binary::Compare(comparison) = operation {
+            return Some(Literal::Bool(comparison.of(left, right)));
+        }
         let integer = match operation {
             Binary::Add => left.checked_add(right),
             Binary::Subtract => left.checked_sub(right),
@@ -557,15 +563,17 @@ fn fold(operation: Binary, left: Literal, right: Literal) -> Option<Literal> {
         Binary::Subtract => left - right,
         Binary::Multiply => left * right,
         Binary::Divide if right != 0.0 => left / right,
+        Binary::Compare(comparison) => return Some(Literal::Bool(comparison.of(left, right))),
         _ => return None,
     }))
 }
 
 fn binary(operation: Binary, name: &str, left: Node, right: Node) -> Result<Node> {
-    if let (Some(left), Some(right)) = (left.literal(), right.literal())
-        && let Some(literal) = fold(operation, left, right)
-    {
-        return Ok(Node::of_literal(literal));
+    if let (Some(left), Some(right)) = (left.literal(), right.literal()) {
+        return match fold(operation, left, right) {
+            Some(literal) => Ok(Node::of_literal(literal)),
+            None => unsupported(format!("it uses `{name}` with two numbers")),
+        };
     }
     let shape = broadcast(&[&left.shape, &right.shape])?;
     let shared = common(&left, &right);
