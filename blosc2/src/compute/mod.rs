@@ -5,6 +5,7 @@
 
 mod axes;
 mod context;
+mod cumulative;
 mod describe;
 mod evaluate;
 mod histogram;

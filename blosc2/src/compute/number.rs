@@ -83,6 +83,18 @@ pub trait Reducible: Element + Default + PartialEq {
     fn product(factors: &Self::Factors) -> <Self as Numeric>::Sum
     where
         Self: Numeric;
+    /// Converts an item to the type of sums.
+    fn widen(self) -> <Self as Numeric>::Sum
+    where
+        Self: Numeric;
+    /// Adds an item to a cumulative sum.
+    fn plus(sum: <Self as Numeric>::Sum, item: Self) -> <Self as Numeric>::Sum
+    where
+        Self: Numeric;
+    /// Multiplies a cumulative product by an item.
+    fn times(product: <Self as Numeric>::Sum, item: Self) -> <Self as Numeric>::Sum
+    where
+        Self: Numeric;
     #[inline(always)]
     fn is_nonzero(self) -> bool {
         self != Self::default()
@@ -258,6 +270,18 @@ macro_rules! integers {
                 factors.0 as $sum
             }
 
+            fn widen(self) -> $sum {
+                self as $sum
+            }
+
+            fn plus(sum: $sum, item: Self) -> $sum {
+                sum.wrapping_add(item as $sum)
+            }
+
+            fn times(product: $sum, item: Self) -> $sum {
+                product.wrapping_mul(item as $sum)
+            }
+
             #[inline(always)]
             fn is_less(self, other: Self) -> bool {
                 self < other
@@ -367,6 +391,18 @@ macro_rules! floats {
 
             fn product(factors: &$factors) -> $type {
                 $from_f64(factors.to_f64())
+            }
+
+            fn widen(self) -> Self {
+                self
+            }
+
+            fn plus(sum: $type, item: Self) -> $type {
+                sum + item
+            }
+
+            fn times(product: $type, item: Self) -> $type {
+                product * item
             }
 
             #[inline(always)]
@@ -588,6 +624,18 @@ mod complex {
 
                 fn product(factors: &ComplexProduct) -> Self {
                     Complex::new(factors.0.re as $part, factors.0.im as $part)
+                }
+
+                fn widen(self) -> Self {
+                    self
+                }
+
+                fn plus(sum: Self, item: Self) -> Self {
+                    sum + item
+                }
+
+                fn times(product: Self, item: Self) -> Self {
+                    product * item
                 }
 
                 fn is_nan(self) -> bool {

@@ -320,7 +320,7 @@ impl<'a> NDArrayView<'a> {
         array.check_type(item, (Some(&field.dtype), Some(&text)), size, doing)
     }
 
-    pub(super) fn error(&self, kind: ErrorKind, doing: &str, detail: String) -> Error {
+    pub(crate) fn error(&self, kind: ErrorKind, doing: &str, detail: String) -> Error {
         self.array.schunk.error(kind, doing, detail)
     }
 }

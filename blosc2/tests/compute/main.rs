@@ -4,6 +4,7 @@
 mod common;
 
 mod closures;
+mod cumulative;
 mod elementwise;
 mod numpy;
 mod reductions;

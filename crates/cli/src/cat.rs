@@ -10,6 +10,7 @@ use clap::ValueEnum;
 
 use crate::UsageError;
 use crate::chunk::ChunkItems;
+use crate::evaluate;
 use crate::file::{Content, Node};
 use crate::foreign::with_article;
 use crate::npy::NpyItems;
@@ -39,6 +40,9 @@ pub(crate) struct Args {
     /// are clamped [default: all].
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
+    /// Compute a Python expression, of files beside it.
+    #[arg(long, conflicts_with = "engine")]
+    evaluate: bool,
     #[command(flatten)]
     selection: rows::Selection,
     /// Print the rows of a table as CSV.
@@ -61,6 +65,12 @@ enum Engine {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let source = args.node.of(&args.file)?;
+    if args.evaluate {
+        let items = evaluate::open(source)?;
+        let mut out = BufWriter::new(io::stdout().lock());
+        write_items(args, &items, &mut out)?;
+        return Ok(out.flush()?);
+    }
     if let Some(items) = NpyItems::open(source)? {
         if args.engine.is_some() {
             return Err(UsageError("--engine cannot be combined with an npy file".into()).into());

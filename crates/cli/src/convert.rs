@@ -17,6 +17,7 @@ use blosc2_format::npy::Header;
 use blosc2_store::CTable;
 
 use crate::csv::CsvWriter;
+use crate::evaluate;
 use crate::file::{Content, Node, Source};
 use crate::foreign::{self, NotNpy};
 use crate::formats::Format;
@@ -85,6 +86,9 @@ pub(crate) struct ExportArgs {
     /// Selected items or rows, as in `cat`. An index removes its axis.
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
+    /// Compute the items of a Python expression, as in `cat`; for npy and CSV files.
+    #[arg(long)]
+    evaluate: bool,
     #[command(flatten)]
     selection: rows::Selection,
     /// Format of OUT [default: by its extension, else `npy`].
@@ -327,7 +331,9 @@ pub(crate) fn export(args: &ExportArgs) -> Result<()> {
     let source = args.node.of(&args.r#in)?;
     let failed = |error| anyhow!("cannot export ({}): {error}", args.r#in.display());
     let slices = args.slice.clone().unwrap_or_default();
-    if let Some(table) = rows::table(source) {
+    if !args.evaluate
+        && let Some(table) = rows::table(source)
+    {
         return export_table(args, &table, format, output);
     }
     if !args.selection.is_default() {
@@ -336,9 +342,15 @@ pub(crate) fn export(args: &ExportArgs) -> Result<()> {
         return Err(UsageError(message).into());
     }
     if !matches!(format, Format::Npy | Format::Csv) {
+        if args.evaluate {
+            return Err(UsageError("--evaluate requires the format `npy` or `csv`".into()).into());
+        }
         return export_array(args, source, format, output);
     }
-    let items = data::open(source)?;
+    let items = match args.evaluate {
+        true => Box::new(evaluate::open(source)?),
+        false => data::open(source)?,
+    };
     let dtype = dtype_of(&*items).map_err(failed)?;
     let picks = slices.resolve_in(&args.r#in, &items.shape())?;
     let kept = picks.iter().zip(slices.kept(picks.len())?).filter(|(_, kept)| *kept);

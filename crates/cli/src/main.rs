@@ -36,6 +36,7 @@ mod csv_reader;
 mod data;
 mod date;
 mod diff;
+mod evaluate;
 mod extension;
 mod figure;
 mod file;

@@ -55,8 +55,9 @@ impl CarrierKind {
 
 /// A file or entry written by Python that holds no data: it describes a computation, or refers to data elsewhere.
 ///
-/// This crate only returns the description. It does not follow the reference or run code. The items of the super-chunk
-/// are not data, except in the chunks that a proxy or a remote array has fetched and stored.
+/// This crate returns the description. It does not run code, and it opens the operands of an expression only in a call
+/// of [`open_expression`](Self::open_expression). The items of the super-chunk are not data, except in the chunks that a
+/// proxy or a remote array has fetched and stored.
 ///
 /// ```
 /// use blosc2_store::{CarrierKind, Object};

@@ -103,6 +103,8 @@ mod carrier;
 pub mod check;
 mod ctable;
 mod embed_store;
+#[cfg(feature = "c")]
+mod expression;
 mod folder;
 mod item_type;
 mod key;
@@ -111,6 +113,8 @@ mod list_array;
 mod members;
 mod object;
 mod object_array;
+#[cfg(feature = "c")]
+mod operands;
 #[cfg(feature = "c")]
 mod search_indexes;
 mod secrets;
@@ -131,6 +135,8 @@ pub use ctable::{CTable, Column, Comparison, Condition, Rows, Summary, SummarySe
 #[cfg(feature = "c")]
 pub use ctable::{Cell, Data, Row, Schema, TableAppender};
 pub use embed_store::EmbedStore;
+#[cfg(feature = "c")]
+pub use expression::Expression;
 pub use item_type::{ItemKind, ItemType, TimeUnit};
 pub use list_array::ListArray;
 pub use members::{Member, Members};

@@ -11,6 +11,8 @@ mod condition;
 mod data;
 #[cfg(feature = "c")]
 mod encode;
+#[cfg(feature = "c")]
+mod evaluate;
 mod json;
 mod live;
 mod part;

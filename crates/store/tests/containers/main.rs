@@ -3,6 +3,7 @@
 #[path = "../../../../tests/common/mod.rs"]
 mod common;
 
+mod expressions;
 mod gaps;
 mod handles;
 mod hostile;

@@ -1,0 +1,127 @@
+//! Cumulative sums and products.
+
+use std::ops::Range;
+
+use super::number::{Numeric, Reducible};
+use crate::ndarray::view::NDArrayView;
+use crate::ndarray::{NDArray, NDArrayBuilder};
+use crate::{ErrorKind, Result};
+
+const COMPUTE: &str = "compute a cumulative result";
+
+impl NDArrayBuilder {
+    /// Creates an array of the cumulative sums of the items on an axis: each item is the sum of the items of the source
+    /// up to the same position on `axis`. NumPy: `cumulative_sum`, `cumsum`. Python: `cumulative_sum`.
+    ///
+    /// The items of the result have the type of [sums](Numeric::Sum). As in NumPy, the items are added in order, in this
+    /// type; integers wrap around. One chunk of the result is in memory at a time. If the call fails, the array at the
+    /// [target](Self::target) is incomplete.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::from_slice(&[1i32, 2, 3, 4, 5, 6], (2, 3))?;
+    /// let sums = NDArray::builder().cumulative_sum::<i32>(&array, 1)?;
+    /// assert_eq!(sums.read::<Vec<i64>>(..)?, [1, 3, 6, 4, 9, 15]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the source does not have the axis;
+    /// - [`ErrorKind::TypeMismatch`]: the dtype of the source is not the dtype of `T`;
+    /// - the [errors of reads](NDArray#errors-of-reads) of the source, and of [creation](Self#errors-of-creation).
+    #[doc(alias = "cumsum")]
+    pub fn cumulative_sum<'a, T: Numeric>(
+        self,
+        source: impl Into<NDArrayView<'a>>,
+        axis: usize,
+    ) -> Result<NDArray> {
+        self.cumulative(&source.into(), axis, <T as Reducible>::plus)
+    }
+
+    /// Creates an array of the cumulative products of the items on an axis, like
+    /// [`cumulative_sum`](Self::cumulative_sum). NumPy: `cumulative_prod`, `cumprod`. Python: `cumulative_prod`.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::from_slice(&[1.5f32, 2.0, -4.0], 3)?;
+    /// let products = NDArray::builder().cumulative_prod::<f32>(&array, 0)?;
+    /// assert_eq!(products.read::<Vec<f32>>(..)?, [1.5, 3.0, -12.0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the errors of [`cumulative_sum`](Self::cumulative_sum).
+    #[doc(alias = "cumprod")]
+    pub fn cumulative_prod<'a, T: Numeric>(
+        self,
+        source: impl Into<NDArrayView<'a>>,
+        axis: usize,
+    ) -> Result<NDArray> {
+        self.cumulative(&source.into(), axis, <T as Reducible>::times)
+    }
+
+    /// Combines the items on an axis with the result before them.
+    fn cumulative<T: Numeric>(
+        self,
+        source: &NDArrayView<'_>,
+        axis: usize,
+        combine: fn(T::Sum, T) -> T::Sum,
+    ) -> Result<NDArray> {
+        let shape = source.shape();
+        if axis >= shape.len() {
+            let detail = format!("the array has {} axes, asked for axis {axis}", shape.len());
+            return Err(source.error(ErrorKind::InvalidArgument, COMPUTE, detail));
+        }
+        let mut result = self.zeros::<T::Sum>(&shape[..])?;
+        let chunks = result.chunk_shape().to_vec();
+        // For each column of chunks, the chunks on the axis one after the other.
+        let mut columns = shape.clone();
+        columns[axis] = columns[axis].min(1);
+        let mut column = vec![0; shape.len()];
+        let mut carried: Vec<T::Sum> = Vec::new();
+        while columns.iter().zip(&column).all(|(size, at)| at < size) {
+            let mut ranges: Vec<Range<u64>> = (column.iter().zip(&chunks).zip(&shape))
+                .map(|((start, chunk), size)| *start..(start + chunk).min(*size))
+                .collect();
+            let inner: usize =
+                ranges[axis + 1..].iter().map(|range| (range.end - range.start) as usize).product();
+            let mut start = 0;
+            while start < shape[axis] {
+                let end = start.saturating_add(chunks[axis]).min(shape[axis]);
+                ranges[axis] = start..end;
+                let items: Vec<T> = source.read(&ranges[..])?;
+                let run = (end - start) as usize * inner;
+                let mut results: Vec<T::Sum> = Vec::with_capacity(items.len());
+                for (outer, rows) in items.chunks_exact(run).enumerate() {
+                    for (at, item) in rows.iter().enumerate() {
+                        // The result of the item before, on the axis.
+                        let before = match at.checked_sub(inner) {
+                            Some(before) => Some(results[outer * run + before]),
+                            None => carried.get(outer * inner + at).copied(),
+                        };
+                        results.push(match before {
+                            Some(before) => combine(before, *item),
+                            None => item.widen(),
+                        });
+                    }
+                }
+                carried.clear();
+                let last = results.chunks_exact(run).flat_map(|rows| &rows[run - inner..]);
+                carried.extend(last);
+                result.write(&ranges[..], &results)?;
+                start = end;
+            }
+            carried.clear();
+            for at in (0..column.len()).rev() {
+                column[at] += if at == axis { 1 } else { chunks[at] };
+                if column[at] < columns[at] || at == 0 {
+                    break;
+                }
+                column[at] = 0;
+            }
+        }
+        Ok(result)
+    }
+}

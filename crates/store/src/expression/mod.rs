@@ -1,0 +1,541 @@
+//! Expressions that Python stored, evaluated without running code.
+
+mod apply;
+mod items;
+mod parse;
+mod plan;
+mod reduce;
+
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+
+use crate::blosc2::{Dtype, Error, ErrorKind, NDArray, NDArrayBuilder, RawItems, Result};
+use crate::limits::max_read_of;
+
+use items::{Items, Type};
+use parse::{Fault, Literal};
+use plan::{KEPT, Node, Planner, Reduce, Step, count};
+use reduce::Accumulators;
+
+const EVALUATE: &str = "evaluate an expression";
+
+/// The number of items that are computed at once.
+const TILE: u64 = 1 << 17;
+
+/// The largest number of operands.
+pub(crate) const MAX_OPERANDS: usize = 64;
+
+/// An expression of arrays that Python stored as text, such as `sin(a) + 2 * b`. Python: `LazyExpr`.
+///
+/// The text is parsed, and not executed: there is no way from an expression to a function of the program or to a file.
+/// [`Carrier`](crate::Carrier) returns the expression in a file.
+///
+/// ```
+/// use blosc2::NDArray;
+/// use blosc2_store::Expression;
+///
+/// let a = NDArray::from_slice(&[1.5f32, -2.0, 0.25], 3)?;
+/// let b = NDArray::from_slice(&[1i16, 2, 3], 3)?;
+/// let expression = Expression::new("where(a > 0, a * b, 0)", [("a", a), ("b", b)])?;
+/// assert_eq!((expression.dtype().to_string(), expression.shape()), ("<f4".to_owned(), &[3][..]));
+/// let items = expression.to_array(NDArray::builder())?;
+/// assert_eq!(items.read::<Vec<f32>>(..)?, [1.5, 0.0, 0.75]);
+/// # Ok::<(), blosc2::Error>(())
+/// ```
+///
+/// # What is supported
+/// Operands are arrays of bools, of integers of 1 to 8 bytes, and of floats of 2, 4 and 8 bytes. They are broadcast.
+/// The dtypes of results are those of NumPy 2, also for numbers in the text: `a + 1` has the dtype of `a` if that is
+/// an integer type. Integers wrap around. A division of integers by zero is 0.
+///
+/// - the operators `+ - * / // % **`, `< <= > >= == !=`, `& | ^ ~ << >>`;
+/// - `where`, `clip`, `minimum`, `maximum`, `abs`, `sign`, `floor`, `ceil`, `trunc`, `round`, `square`, `sqrt`,
+///   `reciprocal`, `isnan`, `isinf`, `isfinite`, `signbit`, `logical_and`, `logical_or`, `logical_xor`, `logical_not`,
+///   and the functions that have the names of operators, such as `add`;
+/// - `exp`, `expm1`, `log`, `log1p`, `log2`, `log10`, `logaddexp`, `hypot`, `copysign`, `nextafter`, and trigonometric
+///   and hyperbolic functions with their inverses;
+/// - the reductions `sum`, `prod`, `mean`, `var`, `std`, `min`, `max`, `any`, `all`, `count_nonzero`, `argmin` and
+///   `argmax`, as functions and as methods, with `axis`, `keepdims` and `ddof`.
+///
+/// Integers, bools and the operators of floats have the results of NumPy bit by bit, except `**`. Functions such as
+/// `sin` are those of the Rust standard library, which can differ from NumPy in the last bits. Sums are compensated
+/// sums in `f64`.
+///
+/// An expression is computed in tiles of up to 131,072 items, so it needs little memory. Reductions with up to 262,144
+/// results are computed once; larger ones inside of an expression are computed for each tile.
+#[derive(Debug)]
+pub struct Expression {
+    root: Node,
+    operands: Vec<Operand>,
+    dtype: Dtype,
+}
+
+/// What a name in an expression refers to.
+#[derive(Debug)]
+pub(crate) enum Operand {
+    Array(Arc<NDArray>),
+    Expression(Box<Expression>),
+    /// Items in memory: the dtype, the shape, and the bytes.
+    Bytes(Dtype, Vec<u64>, Vec<u8>),
+}
+
+impl Operand {
+    fn dtype(&self) -> Option<&Dtype> {
+        match self {
+            Self::Array(array) => array.dtype(),
+            Self::Expression(expression) => Some(&expression.dtype),
+            Self::Bytes(dtype, ..) => Some(dtype),
+        }
+    }
+
+    fn shape(&self) -> &[u64] {
+        match self {
+            Self::Array(array) => array.shape(),
+            Self::Expression(expression) => expression.shape(),
+            Self::Bytes(_, shape, _) => shape,
+        }
+    }
+
+    /// The block shape of the first array.
+    fn block_shape(&self) -> Option<&[u64]> {
+        match self {
+            Self::Array(array) => Some(array.block_shape()),
+            Self::Expression(expression) => {
+                expression.operands.iter().find_map(|operand| operand.block_shape())
+            }
+            Self::Bytes(..) => None,
+        }
+    }
+
+    /// The maximum memory of a read.
+    fn max_read(&self) -> u64 {
+        match self {
+            Self::Array(array) => max_read_of(array.schunk(), array.schunk().cbytes()),
+            Self::Expression(expression) => expression.max_read(),
+            Self::Bytes(.., bytes) => bytes.len() as u64,
+        }
+    }
+
+    fn read(&self, of: Type, region: &[Range<u64>]) -> Result<Items> {
+        let (dtype, mut bytes) = match self {
+            Self::Expression(expression) => return expression.evaluate(&expression.root, region),
+            Self::Array(array) => (array.dtype(), array.read::<RawItems>(region)?.0),
+            Self::Bytes(dtype, shape, bytes) => {
+                let size = of.size();
+                let places = places(shape, region);
+                let items = places.iter().flat_map(|at| &bytes[at * size..(at + 1) * size]);
+                (Some(dtype), items.copied().collect())
+            }
+        };
+        if dtype.is_some_and(|dtype| !dtype.is_native()) {
+            bytes.chunks_exact_mut(of.size()).for_each(<[u8]>::reverse);
+        }
+        Ok(Items::from_bytes(of, &bytes))
+    }
+}
+
+fn error(fault: Fault) -> Error {
+    match fault {
+        Fault::Invalid(detail) => Error::new(ErrorKind::InvalidData, EVALUATE, detail),
+        Fault::Unsupported(detail) => Error::new(ErrorKind::Unsupported, EVALUATE, detail),
+    }
+}
+
+/// The positions of the items of a region, in C order, in an array of this shape that is in memory.
+fn places(shape: &[u64], region: &[Range<u64>]) -> Vec<usize> {
+    let mut places = vec![0usize];
+    for (size, range) in shape.iter().zip(region) {
+        let next = |at: &usize| {
+            range.clone().map(move |index| at * *size as usize + index as usize).collect::<Vec<_>>()
+        };
+        places = places.iter().flat_map(next).collect();
+    }
+    places
+}
+
+fn lens(region: &[Range<u64>]) -> Vec<u64> {
+    region.iter().map(|range| range.end.saturating_sub(range.start)).collect()
+}
+
+/// The part of an operand that is needed for a region, by the rules of broadcasting.
+fn part_of(shape: &[u64], region: &[Range<u64>]) -> Vec<Range<u64>> {
+    let ranges = &region[region.len() - shape.len()..];
+    shape
+        .iter()
+        .zip(ranges)
+        .map(|(size, range)| if *size == 1 { 0..range.len_at_most_one() } else { range.clone() })
+        .collect()
+}
+
+trait Len {
+    /// 1, or 0 for an empty range.
+    fn len_at_most_one(&self) -> u64;
+}
+
+impl Len for Range<u64> {
+    fn len_at_most_one(&self) -> u64 {
+        u64::from(self.start < self.end)
+    }
+}
+
+/// Repeats items so that they have the shape of a region. A single item stays single.
+fn repeat(items: Items, shape: &[u64], region: &[Range<u64>]) -> Items {
+    let wanted = lens(region);
+    if items.len() == 1 || items.len() as u64 == count(&wanted) {
+        return items;
+    }
+    let added = wanted.len() - shape.len();
+    let found = lens(&part_of(shape, region));
+    let mut places = vec![0usize];
+    for (axis, len) in wanted.iter().enumerate() {
+        let size = if axis < added { 1 } else { found[axis - added] };
+        let next = |at: &usize| {
+            let at = *at * size as usize;
+            (0..*len as usize).map(move |index| at + if size == 1 { 0 } else { index })
+        };
+        places = places.iter().flat_map(next).collect();
+    }
+    items.pick(&places)
+}
+
+/// A literal as one item of a type.
+fn item_of(literal: Literal, of: Type) -> Items {
+    let item = match literal {
+        Literal::Bool(item) => Items::Bool(vec![item]),
+        Literal::Float(item) => Items::F64(vec![item]),
+        Literal::Int(item) if of.is_float() => Items::F64(vec![item as f64]),
+        Literal::Int(item) if item < 0 => Items::I64(vec![item as i64]),
+        Literal::Int(item) => Items::U64(vec![item as u64]),
+    };
+    item.cast(of)
+}
+
+/// Items as integers; a literal can be larger than the items of any type.
+fn integers_of(node: &Node, items: &Items) -> Vec<i128> {
+    match node.step {
+        Step::Literal(Literal::Int(integer)) => vec![integer],
+        _ => items.integers(),
+    }
+}
+
+/// The boxes of a grid that cover a region, in C order.
+fn tiles(region: &[Range<u64>], tile: &[u64]) -> impl Iterator<Item = Vec<Range<u64>>> + use<> {
+    let (region, tile) = (region.to_vec(), tile.to_vec());
+    let mut at: Option<Vec<u64>> = region
+        .iter()
+        .all(|range| range.start < range.end)
+        .then(|| region.iter().map(|range| range.start).collect());
+    std::iter::from_fn(move || {
+        let starts = at.clone()?;
+        let ranges = starts.iter().zip(&region).zip(&tile);
+        let found =
+            ranges.map(|((start, range), size)| *start..start.saturating_add(*size).min(range.end));
+        let found: Vec<_> = found.collect();
+        let mut next = starts;
+        let mut axis = next.len();
+        at = loop {
+            let Some(before) = axis.checked_sub(1) else { break None };
+            axis = before;
+            next[axis] = found[axis].end;
+            if next[axis] < region[axis].end {
+                break Some(next);
+            }
+            next[axis] = region[axis].start;
+        };
+        Some(found)
+    })
+}
+
+impl Expression {
+    /// Parses an expression, and determines its dtype and its shape. `operands` are the arrays with their names in the
+    /// text. No items are read.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::Unsupported`]: the expression needs something else than [supported](Self#what-is-supported) parts,
+    ///   such as a user-defined function; an operand is missing or has another dtype; the text has more than 64 KiB, 128
+    ///   levels or 64 operands. The message names what is missing;
+    /// - [`ErrorKind::InvalidData`]: the text is not an expression; the shapes of operands cannot be broadcast; or an
+    ///   operator does not accept the dtypes of its operands.
+    pub fn new<N: Into<String>>(
+        text: &str,
+        operands: impl IntoIterator<Item = (N, NDArray)>,
+    ) -> Result<Self> {
+        let operands = operands
+            .into_iter()
+            .map(|(name, array)| (name.into(), Operand::Array(Arc::new(array))));
+        Self::of(text, operands.collect())
+    }
+
+    pub(crate) fn of(text: &str, operands: Vec<(String, Operand)>) -> Result<Self> {
+        let found = operands.len();
+        if found > MAX_OPERANDS {
+            let detail = format!("it has {found} operands, expected up to {MAX_OPERANDS}");
+            return Err(Error::new(ErrorKind::Unsupported, EVALUATE, detail));
+        }
+        let tree = parse::parse(text).map_err(error)?;
+        let mut known = Vec::with_capacity(found);
+        for (name, operand) in &operands {
+            let Some(of) = operand.dtype().and_then(Type::of) else {
+                let dtype = operand.dtype().map_or("none".to_owned(), Dtype::to_string);
+                let detail = format!(
+                    "the operand `{name}` has the dtype {dtype}, expected bools, integers, or floats of up to 8 bytes"
+                );
+                return Err(Error::new(ErrorKind::Unsupported, EVALUATE, detail));
+            };
+            known.push((name.clone(), of, operand.shape().to_vec()));
+        }
+        let root = Planner { operands: &known }.plan(&tree).map_err(error)?;
+        let operands = operands.into_iter().map(|(_, operand)| operand).collect();
+        Ok(Self { dtype: root.of.dtype(), root, operands })
+    }
+
+    /// Returns the dtype of the results. The byte order is native.
+    pub fn dtype(&self) -> &Dtype {
+        &self.dtype
+    }
+
+    /// Returns the shape of the results.
+    pub fn shape(&self) -> &[u64] {
+        &self.root.shape
+    }
+
+    /// Whether a reduction combines items of different rows, positions on the first axis.
+    pub(crate) fn combines_rows(&self) -> bool {
+        self.root.combines_rows()
+    }
+
+    fn max_read(&self) -> u64 {
+        self.operands.iter().map(Operand::max_read).max().unwrap_or(0).max(1 << 20)
+    }
+
+    /// Computes the items in a box, which has one range for each axis. Returns their bytes in C order, in native byte
+    /// order.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::OutOfBounds`]: the box is not inside of the shape;
+    /// - [`ErrorKind::InvalidArgument`]: an integer is raised to a negative power;
+    /// - [`ErrorKind::TooLarge`]: the items take more memory than the largest
+    ///   [`OpenOptions::max_read`](blosc2::OpenOptions::max_read) of the operands;
+    /// - the [errors of reads](NDArray#errors-of-reads) of the operands.
+    pub fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<u8>> {
+        let (shape, size) = (self.shape(), self.root.of.size() as u64);
+        let inside = ranges.len() == shape.len()
+            && ranges
+                .iter()
+                .zip(shape)
+                .all(|(range, size)| range.start <= range.end && range.end <= *size);
+        if !inside {
+            let detail = format!("the shape is {shape:?}, asked for the box {ranges:?}");
+            return Err(Error::new(ErrorKind::OutOfBounds, EVALUATE, detail));
+        }
+        let nbytes = count(&lens(ranges)).saturating_mul(size);
+        let limit = self.max_read();
+        if nbytes > limit {
+            let detail = format!("the items have {nbytes} bytes, expected up to {limit}");
+            return Err(Error::new(ErrorKind::TooLarge, EVALUATE, detail));
+        }
+        let mut bytes = vec![0; nbytes as usize];
+        self.fill(ranges, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Computes all items, and stores them in a new array. The dtype of the builder is replaced by that of the results.
+    /// [`CParams::threads`](blosc2::CParams::threads) of the builder sets the number of threads.
+    ///
+    /// # Errors
+    /// Fails with the errors of [creation](NDArrayBuilder#errors-of-creation), and with
+    /// [`ErrorKind::Callback`] for an error of [`read`](Self::read).
+    pub fn to_array(&self, builder: NDArrayBuilder) -> Result<NDArray> {
+        builder
+            .dtype(&self.dtype, self.dtype.size())
+            .from_chunk_fn(self.shape(), |ranges, bytes| self.fill(ranges, bytes))
+    }
+
+    /// Computes a box into memory.
+    fn fill(&self, region: &[Range<u64>], bytes: &mut [u8]) -> Result<()> {
+        let size = self.root.of.size();
+        let region_lens = lens(region);
+        for tile in tiles(region, &self.tile(&self.root.shape)) {
+            let items = self.evaluate(&self.root, &tile)?;
+            let run = tile.last().map_or(1, |range| (range.end - range.start) as usize);
+            let rows = &tile[..tile.len().saturating_sub(1)];
+            // The position of each row of the tile in the box.
+            let relative = rows.iter().zip(region);
+            let relative =
+                relative.map(|(range, all)| range.start - all.start..range.end - all.start);
+            let starts = places(&region_lens, &relative.collect::<Vec<_>>());
+            let width = region_lens.last().map_or(1, |len| *len as usize);
+            let first = match (tile.last(), region.last()) {
+                (Some(range), Some(all)) => (range.start - all.start) as usize,
+                _ => 0,
+            };
+            for (number, row) in starts.into_iter().enumerate() {
+                let start = (row * width + first) * size;
+                items
+                    .write(number * run..(number + 1) * run, &mut bytes[start..start + run * size]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The shape of the tiles of a part with this shape: a multiple of the blocks of the first array, if they are small.
+    fn tile(&self, shape: &[u64]) -> Vec<u64> {
+        let blocks = self.operands.iter().find_map(|operand| operand.block_shape()).unwrap_or(&[]);
+        let mut tile: Vec<u64> = vec![1; shape.len()];
+        for (size, block) in tile.iter_mut().rev().zip(blocks.iter().rev()) {
+            *size = (*block).max(1);
+        }
+        for (size, all) in tile.iter_mut().zip(shape) {
+            *size = (*size).min(*all).max(1);
+        }
+        for axis in 0..tile.len() {
+            let others = count(&tile) / tile[axis];
+            if others.saturating_mul(tile[axis]) > TILE {
+                tile[axis] = (TILE / others.max(1)).max(1);
+            }
+        }
+        for axis in (0..tile.len()).rev() {
+            while tile[axis] < shape[axis] && count(&tile).saturating_mul(2) <= TILE {
+                tile[axis] *= 2;
+            }
+        }
+        tile
+    }
+
+    /// Computes the items of a part in a region, in C order.
+    fn evaluate(&self, node: &Node, region: &[Range<u64>]) -> Result<Items> {
+        let part = |part: &Node| {
+            let items = self.evaluate(part, &part_of(&part.shape, region))?;
+            Ok::<_, Error>(repeat(items, &part.shape, region))
+        };
+        Ok(match &node.step {
+            Step::Operand(at) => self.operands[*at].read(node.of, region)?,
+            Step::Literal(literal) => item_of(*literal, node.of),
+            Step::Cast(of) => self.evaluate(of, region)?.cast(node.of),
+            Step::Unary(operation, of) => apply::unary(*operation, &self.evaluate(of, region)?),
+            Step::Binary(operation, parts) => {
+                let [left, right] = &**parts;
+                apply::binary(*operation, &part(left)?, &part(right)?)
+                    .map_err(|detail| Error::new(ErrorKind::InvalidArgument, EVALUATE, detail))?
+            }
+            Step::CompareIntegers(comparison, parts) => {
+                let [left, right] = &**parts;
+                let (one, other) = (part(left)?, part(right)?);
+                let (one, other) = (integers_of(left, &one), integers_of(right, &other));
+                Items::Bool(apply::compare(*comparison, &one, &other))
+            }
+            Step::Select(parts) => {
+                let [condition, one, other] = &**parts;
+                let (condition, one, other) = (part(condition)?, part(one)?, part(other)?);
+                let Items::Bool(condition) = condition else {
+                    unreachable!("the plan converts the condition to bools")
+                };
+                Items::select(&condition, &one, &other, count(&lens(region)) as usize)
+            }
+            Step::Reduce(reduce) if count(&node.shape) > KEPT => self.reduce(reduce, region)?,
+            Step::Reduce(reduce) => {
+                // Other threads wait for the results.
+                let mut kept = reduce.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                let all = match kept.take() {
+                    Some(all) => all,
+                    None => {
+                        let all: Vec<_> = node.shape.iter().map(|size| 0..*size).collect();
+                        self.reduce(reduce, &all)?
+                    }
+                };
+                let found = all.pick(&places(&node.shape, region));
+                *kept = Some(all);
+                found
+            }
+        })
+    }
+
+    /// Computes results of a reduction.
+    fn reduce(&self, reduce: &Reduce, region: &[Range<u64>]) -> Result<Items> {
+        let Reduce { reduction, of, axes, keepdims, .. } = reduce;
+        let mut results = region.iter();
+        let mut sources = Vec::with_capacity(axes.len());
+        for (size, reduced) in of.shape.iter().zip(axes) {
+            if *reduced && *keepdims {
+                results.next();
+            }
+            sources.push(match *reduced {
+                true => 0..*size,
+                false => results.next().cloned().unwrap_or(0..*size),
+            });
+        }
+        // For each axis, the distance of neighbors in the results, and in the positions of `argmin`.
+        let (mut strides, mut steps) = (vec![0; axes.len()], vec![0; axes.len()]);
+        let (mut stride, mut step) = (1usize, 1i64);
+        for axis in (0..axes.len()).rev() {
+            let size = sources[axis].end - sources[axis].start;
+            match axes[axis] {
+                true => {
+                    steps[axis] = step;
+                    step = step.saturating_mul(size as i64);
+                }
+                false => {
+                    strides[axis] = stride;
+                    stride *= size as usize;
+                }
+            }
+        }
+        let reduced = sources.iter().zip(axes).filter(|(_, reduced)| **reduced);
+        let each: Vec<u64> = reduced.map(|(range, _)| range.end - range.start).collect();
+        let results = count(&lens(region)) as usize;
+        let mut found = Accumulators::new(*reduction, of.of, results, count(&each) as f64);
+        for tile in tiles(&sources, &self.tile(&of.shape)) {
+            let items = self.evaluate(of, &tile)?;
+            let places = Places::new(&tile, &sources, &strides, &steps);
+            found.add(&items, places);
+        }
+        Ok(found.finish())
+    }
+}
+
+/// For each item of a tile, in C order, the number of its result, and its position among the items of this result.
+struct Places<'a> {
+    tile: &'a [Range<u64>],
+    strides: &'a [usize],
+    steps: &'a [i64],
+    at: Vec<u64>,
+    place: (usize, i64),
+}
+
+impl<'a> Places<'a> {
+    fn new(
+        tile: &'a [Range<u64>],
+        all: &[Range<u64>],
+        strides: &'a [usize],
+        steps: &'a [i64],
+    ) -> Self {
+        let mut place = (0, 0);
+        for (axis, range) in tile.iter().enumerate() {
+            let distance = range.start - all[axis].start;
+            place.0 += distance as usize * strides[axis];
+            place.1 += distance as i64 * steps[axis];
+        }
+        Self { tile, strides, steps, at: tile.iter().map(|range| range.start).collect(), place }
+    }
+}
+
+impl Iterator for Places<'_> {
+    type Item = (usize, i64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let place = self.place;
+        for axis in (0..self.tile.len()).rev() {
+            self.at[axis] += 1;
+            self.place.0 += self.strides[axis];
+            self.place.1 += self.steps[axis];
+            if self.at[axis] < self.tile[axis].end {
+                break;
+            }
+            let len = self.at[axis] - self.tile[axis].start;
+            self.at[axis] = self.tile[axis].start;
+            self.place.0 -= len as usize * self.strides[axis];
+            self.place.1 -= len as i64 * self.steps[axis];
+        }
+        Some(place)
+    }
+}
