@@ -106,7 +106,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     let object = match remote::is_url(&args.r#in) {
         true => match remote::open(&args.r#in, &args.url)? {
             remote::Opened::Object(object) => Some(object),
-            remote::Opened::Folder(_) => {
+            remote::Opened::Folder(_) | remote::Opened::Store(_) => {
                 bail!("cannot import ({}): not an npy file, but a directory", args.r#in.display())
             }
         },

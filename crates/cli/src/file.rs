@@ -63,6 +63,13 @@ impl Place {
     /// Like [`of`](Self::of). The object of a URL is copied to a temporary file, because all of it is read.
     pub(crate) fn of_all<'a>(&self, path: &'a Path) -> Result<Source<'a>> {
         let source = self.of(path)?;
+        if source.remote_store().is_some() {
+            bail!(
+                "cannot read all files ({}): this is a store in a directory at a URL; copy its files to a local \
+                 directory first",
+                path.display()
+            );
+        }
         let Some(object) = source.remote_object() else { return Ok(source) };
         let copy = Box::leak(stdin::copy_of(path, object)?.into_boxed_path());
         Ok(Source { path: copy, opened: None, ..source })
@@ -122,21 +129,37 @@ impl<'a> Source<'a> {
     fn remote_object(&self) -> Option<&'a remote::Object> {
         match self.opened? {
             remote::Opened::Object(object) => Some(object),
-            remote::Opened::Folder(_) => None,
+            remote::Opened::Folder(_) | remote::Opened::Store(_) => None,
         }
     }
 
     /// The directory (sparse frame) at a URL.
     pub(crate) fn remote_folder(&self) -> Option<&'a remote::Folder> {
         match self.opened? {
-            remote::Opened::Object(_) => None,
+            remote::Opened::Object(_) | remote::Opened::Store(_) => None,
             remote::Opened::Folder(folder) => Some(folder),
         }
     }
 
+    /// The store in a directory at a URL.
+    fn remote_store(&self) -> Option<&'a remote::Store> {
+        match self.opened? {
+            remote::Opened::Store(store) => Some(store),
+            _ => None,
+        }
+    }
+
+    /// Whether the path is a URL.
+    pub(crate) fn is_url(&self) -> bool {
+        self.opened.is_some()
+    }
+
     /// Whether it is a directory.
     pub(crate) fn is_directory(&self) -> bool {
-        self.remote_folder().is_some() || self.path.is_dir()
+        match self.opened {
+            Some(opened) => !matches!(opened, remote::Opened::Object(_)),
+            None => self.path.is_dir(),
+        }
     }
 
     /// The same without a key that is that of the root group.
@@ -148,7 +171,7 @@ impl<'a> Source<'a> {
     pub(crate) fn bytes(&self) -> io::Result<AtOffset<remote::Object>> {
         let file = match self.opened {
             Some(remote::Opened::Object(object)) => Arc::clone(object),
-            Some(remote::Opened::Folder(_)) => return Err(io::ErrorKind::IsADirectory.into()),
+            Some(_) => return Err(io::ErrorKind::IsADirectory.into()),
             None => Arc::new(File::open(self.path)?),
         };
         Ok(AtOffset::new(file, self.offset))
@@ -164,8 +187,9 @@ impl<'a> Source<'a> {
             if self.offset > 0 {
                 return Err(io::Error::other("--offset requires a file, and this is a directory"));
             }
-            return match self.remote_folder() {
-                Some(_) => Ok(Some(Kind::Directory)),
+            return match self.opened {
+                Some(remote::Opened::Folder(_)) => Ok(Some(Kind::Directory)),
+                Some(_) => Ok(None),
                 None => file::recognise_path(self.path),
             };
         }
@@ -225,8 +249,8 @@ impl<'a> Source<'a> {
         if let Some(object) = self.remote_object() {
             return Ok(self.offset == 0 && TreeStore::is_in(object)?);
         }
-        if self.remote_folder().is_some() {
-            return Ok(false);
+        if let Some(opened) = self.opened {
+            return Ok(matches!(opened, remote::Opened::Store(_)));
         }
         // The error of a missing file does not call it a store.
         self.path.metadata().map_err(|error| self.unopened(&error))?;
@@ -251,11 +275,12 @@ impl<'a> Source<'a> {
     /// Opens it as a `TreeStore` or `DictStore`.
     pub(crate) fn tree(&self) -> Result<TreeStore> {
         let (limits, max_read) = (self.limits.limits(), self.limits.max_read());
-        let opened = match self.remote_object() {
-            Some(object) => {
+        let opened = match (self.remote_object(), self.remote_store()) {
+            (Some(object), _) => {
                 TreeStore::open_source_with_limits(Arc::clone(object), limits, max_read)
             }
-            None => TreeStore::open_with_limits(self.path, limits, max_read),
+            (None, Some(store)) => store.open(limits, max_read),
+            (None, None) => TreeStore::open_with_limits(self.path, limits, max_read),
         };
         opened.map_err(|error| self.no_store(error))
     }
@@ -303,6 +328,8 @@ impl<'a> Source<'a> {
                 (options, Target::storage(ReadOnly::new(Arc::clone(object))))
             }
             Some(remote::Opened::Folder(folder)) => (options, Target::folder(folder.clone())),
+            // It was opened above.
+            Some(remote::Opened::Store(_)) => return self.open_in_store(),
         };
         let opened = options.open(target.offset(self.offset));
         Ok(opened.map_err(|error| error.at(self.path))?)

@@ -17,7 +17,7 @@ use crate::limits::{LimitOptions, named};
 use crate::stats::Statistics;
 use crate::style::styled;
 use crate::table::{self, Align};
-use crate::{complain, json, ls, printable, rust, stats, style};
+use crate::{complain, json, ls, printable, remote, rust, stats, style};
 
 /// Print kind, shapes, compression, sizes and metalayers of files.
 #[derive(Debug, clap::Args)]
@@ -80,6 +80,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     failed.map_or(Ok(()), Err)
 }
 
+/// The facts that are numbers of bytes.
+const SIZES: [&str; 4] = ["nbytes", "cbytes", "received", "cache_bytes"];
+
 /// All that is printed of a file.
 struct AllFacts {
     facts: Map<String, Value>,
@@ -90,8 +93,9 @@ struct AllFacts {
 impl AllFacts {
     fn read(args: &Args, file: &Path) -> Result<Self> {
         let path = file.display().to_string();
+        let before = remote::traffic();
         let source = args.node.of(file)?.without_root();
-        let (facts, chunks, stats) = match rust::needed(source) {
+        let (mut facts, chunks, stats) = match rust::needed(source) {
             Some(kind) if args.chunks => {
                 let kind = with_article(kind);
                 bail!(
@@ -139,6 +143,14 @@ impl AllFacts {
                 }
             }
         };
+        // For the first file, there is nothing before.
+        let earlier = |at: usize| before.map_or(0, |before| before[at].1);
+        if source.is_url()
+            && let Some(traffic) = remote::traffic()
+        {
+            let own = traffic.into_iter().enumerate();
+            facts.extend(own.map(|(at, (name, sum))| (name.to_owned(), json!(sum - earlier(at)))));
+        }
         Ok(Self { facts, chunks, stats })
     }
 
@@ -156,8 +168,7 @@ impl AllFacts {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         for (name, value) in self.facts.iter().filter(|(_, value)| !value.is_null()) {
             let mut text = plain(value);
-            if let Some(bytes) =
-                value.as_u64().filter(|_| matches!(name.as_str(), "nbytes" | "cbytes"))
+            if let Some(bytes) = value.as_u64().filter(|_| SIZES.contains(&name.as_str()))
                 && bytes >= 1024
             {
                 text += &format!(" ({})", table::size(bytes));

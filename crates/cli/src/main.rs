@@ -166,6 +166,7 @@ fn main() -> ExitCode {
         Command::Man(args) => manual::man(&args, Cli::command()),
     };
     interrupt::wait_if_stopped();
+    remote::warn_of_cache();
     let status = match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),

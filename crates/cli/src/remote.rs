@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, anyhow, bail};
+use blosc2::Limits;
 use blosc2::storage::ReadAt;
 use blosc2_format::directory;
-use blosc2_store::without_secrets;
+use blosc2_store::{TreeStore, without_secrets};
 
 /// The bytes of a file or an object.
 pub(crate) trait Bytes: ReadAt + Debug + Send + Sync {}
@@ -25,6 +26,33 @@ pub(crate) type Folder = blosc2_object_store::RemoteFolder;
 #[cfg(not(feature = "remote"))]
 pub(crate) type Folder = directory::Memory;
 
+/// A store in a directory.
+#[cfg(feature = "remote")]
+#[derive(Debug)]
+pub(crate) struct Store {
+    remote: blosc2_object_store::Remote,
+    key: String,
+}
+
+#[cfg(feature = "remote")]
+impl Store {
+    pub(crate) fn open(&self, limits: Limits, max_read: Option<u64>) -> blosc2::Result<TreeStore> {
+        self.remote.tree_store_with_limits(&self.key, limits, max_read)
+    }
+}
+
+/// A type in place of that of this build, which opens no URL.
+#[cfg(not(feature = "remote"))]
+#[derive(Debug)]
+pub(crate) enum Store {}
+
+#[cfg(not(feature = "remote"))]
+impl Store {
+    pub(crate) fn open(&self, _: Limits, _: Option<u64>) -> blosc2::Result<TreeStore> {
+        match *self {}
+    }
+}
+
 /// What is at a URL.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "this build opens no URL"))]
@@ -32,6 +60,8 @@ pub(crate) enum Opened {
     Object(Object),
     /// A directory (sparse frame).
     Folder(Folder),
+    /// A store in a directory.
+    Store(Store),
 }
 
 /// Whether a path is a URL. A file of such a name is `./name`.
@@ -71,6 +101,10 @@ pub(crate) struct UrlOptions {
     #[arg(long = "storage-option", value_name = "KEY=VALUE", global = true)]
     #[cfg_attr(not(feature = "remote"), arg(hide = true))]
     storage_options: Vec<String>,
+    /// Cache of data from URLs [env: BLOSC2_CACHE].
+    #[arg(long, value_name = "DIR", global = true)]
+    #[cfg_attr(not(feature = "remote"), arg(hide = true))]
+    cache: Option<std::ffi::OsString>,
 }
 
 /// The URLs that contain secrets, with the paths by which the rest of the program knows them.
@@ -137,6 +171,65 @@ pub(crate) fn hide_arguments(mut message: String) -> String {
     message
 }
 
+/// The object stores of this program that use the cache on disk.
+#[cfg(feature = "remote")]
+static CACHED: Mutex<Vec<blosc2_object_store::Remote>> = Mutex::new(Vec::new());
+
+/// Returns the names and the values of the statistics of the URLs that were opened, if there is a cache on disk.
+#[cfg(feature = "remote")]
+pub(crate) fn traffic() -> Option<[(&'static str, u64); 4]> {
+    let remotes = CACHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = remotes
+        .iter()
+        .map(|remote| remote.traffic())
+        .map(|it| [it.requests, it.received, it.disk_hits, it.disk_bytes]);
+    let sums = all.reduce(|a, b| std::array::from_fn(|at| a[at] + b[at]))?;
+    let names = ["requests", "received", "cache_hits", "cache_bytes"];
+    Some(std::array::from_fn(|at| (names[at], sums[at])))
+}
+
+#[cfg(not(feature = "remote"))]
+pub(crate) fn traffic() -> Option<[(&'static str, u64); 4]> {
+    None
+}
+
+/// Warns if the cache on disk could not be used.
+#[cfg(feature = "remote")]
+pub(crate) fn warn_of_cache() {
+    let remotes = CACHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let failures: u64 = remotes.iter().map(|remote| remote.traffic().disk_failures).sum();
+    if failures > 0 {
+        crate::complain(&format!(
+            "warning: {failures} entries of the cache could not be read or written; the disk can be full"
+        ));
+    }
+}
+
+#[cfg(not(feature = "remote"))]
+pub(crate) fn warn_of_cache() {}
+
+/// Sets the cache on disk, if there is one. A directory that cannot be used is no reason to fail.
+#[cfg(feature = "remote")]
+fn cached(
+    remote: blosc2_object_store::Remote,
+    options: &UrlOptions,
+) -> blosc2_object_store::Remote {
+    let variable = || std::env::var_os("BLOSC2_CACHE");
+    let directory = options.cache.clone().or_else(variable).filter(|name| !name.is_empty());
+    let Some(directory) = directory else { return remote };
+    let cache = blosc2_object_store::DiskCache::new(directory);
+    match cache.and_then(|cache| remote.clone().disk_cache(&cache)) {
+        Ok(remote) => {
+            CACHED.lock().unwrap_or_else(PoisonError::into_inner).push(remote.clone());
+            remote
+        }
+        Err(error) => {
+            crate::complain(&format!("warning: the cache is not used: {error}"));
+            remote
+        }
+    }
+}
+
 /// Opens the object of a URL, or the directory (sparse frame) if the URL ends with a slash.
 #[cfg(feature = "remote")]
 pub(crate) fn open(path: &Path, options: &UrlOptions) -> Result<Opened> {
@@ -149,15 +242,16 @@ pub(crate) fn open(path: &Path, options: &UrlOptions) -> Result<Opened> {
     let secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
     let secret = secrets.iter().find(|(name, _)| name == path).map(|(_, url)| url.clone());
     drop(secrets);
-    let options = options.storage_options.iter().map(|option| {
+    let storage = options.storage_options.iter().map(|option| {
         option.split_once('=').ok_or_else(|| {
             // It may be a password.
             crate::UsageError("--storage-option expects KEY=VALUE, got no `=`".to_owned()).into()
         })
     });
-    let options = options.collect::<Result<Vec<_>>>()?;
+    let storage = storage.collect::<Result<Vec<_>>>()?;
     let url = secret.as_deref().unwrap_or(shown);
-    let (remote, key) = blosc2_object_store::Remote::from_url(url, options)?;
+    let (remote, key) = blosc2_object_store::Remote::from_url(url, storage)?;
+    let remote = cached(remote, options);
     let is_folder = url.split(['?', '#']).next().is_some_and(|path| path.ends_with('/'));
     let inside = |name: &str| remote.object(format!("{key}/{name}"));
     // Some servers answer with this status to requests for directories, and for missing files.
@@ -186,14 +280,20 @@ pub(crate) fn open(path: &Path, options: &UrlOptions) -> Result<Opened> {
     if let Some(error) = refused {
         return Err(error.at(path).into());
     }
+    let key = key.to_string();
+    let error = match remote.tree_store(&key) {
+        Ok(_) => return Ok(Opened::Store(Store { remote, key })),
+        Err(error) => error,
+    };
     let what = match inside(foreign::INDEX) {
-        Ok(_) => {
-            "this is a store in a directory, which can be read locally only; at a URL, its entries can be read by \
-             their own URLs, and stores in zip files (`.b2z`)"
+        Ok(_) if directory::Folder::names(&remote.folder(&key)?).is_err() => {
+            "this is a store in a directory, and the server does not list its files; at such a URL, its entries can \
+             be read by their own URLs, and stores in zip files (`.b2z`)"
         }
-        Err(_) => {
+        Err(_) if is_missing(&error) || error.kind() == ErrorKind::InvalidData => {
             "there is neither a sparse frame (`chunks.b2frame`) nor a store (`embed.b2e`) in this directory"
         }
+        _ => return Err(error.at(path).into()),
     };
     bail!("cannot open ({}): {what}", path.display())
 }
@@ -201,7 +301,7 @@ pub(crate) fn open(path: &Path, options: &UrlOptions) -> Result<Opened> {
 /// Fails: this build has no support for URLs.
 #[cfg(not(feature = "remote"))]
 pub(crate) fn open(path: &Path, options: &UrlOptions) -> Result<Opened> {
-    let _ = &options.storage_options;
+    let _ = (&options.storage_options, &options.cache);
     Err(anyhow!(
         "cannot open ({}): this build does not support URLs: build it with the feature `remote`",
         path.display()

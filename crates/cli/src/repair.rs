@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
         true => match remote::open(&args.file, &args.url)? {
             remote::Opened::Object(object) => &stdin::copy_of(&args.file, &object)?,
-            remote::Opened::Folder(_) => bail!(
+            remote::Opened::Folder(_) | remote::Opened::Store(_) => bail!(
                 "cannot repair ({}): a directory at a URL is not repaired; copy its files to a local directory first",
                 args.file.display()
             ),

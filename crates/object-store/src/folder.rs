@@ -17,7 +17,7 @@ use crate::{Object, Remote, runtime};
 /// A change of a chunk uploads two objects: the chunk and the index. Object stores have no locks: do not change a
 /// directory by several writers at the same time.
 ///
-/// A read takes one or two requests for each chunk that contains requested items, and does not use the cache. It then
+/// A read takes one or two requests for each chunk that contains requested items, and does not use the [cache in memory](Remote::cache). It then
 /// requests the ETag of the index once for the chunks that it requests at the same time: a writer stores new chunks
 /// under the names of removed chunks. If another writer has changed the directory since it was opened, reads fail with
 /// [`ErrorKind::Busy`](blosc2::ErrorKind::Busy) until [`SChunk::refresh`](blosc2::SChunk::refresh). From a server

@@ -46,6 +46,8 @@
 //!   one more request then checks that the index is unchanged.
 //! - From an HTTP server that ignores ranges, the object is downloaded once when it is opened, up to a
 //!   [limit](Remote::from_url).
+//! - With a [`DiskCache`], opening an unchanged object takes one request, which transfers no bytes of it. Reads send
+//!   requests only for bytes that are not on disk. [`Remote::traffic`] counts requests and bytes.
 //! - [`Remote::cache`] sets the size of the cache of compressed bytes from small reads. [`DParams::cache`] sets the
 //!   size of the cache of decompressed blocks.
 //!

@@ -28,7 +28,7 @@ const LEAST_REQUEST: u64 = 1 << 20;
 /// An object in an object store, open for reading. Its bytes can be read through [`ReadAt`].
 ///
 /// Opening an object takes one request, or two requests if the object has more than 64 KiB. Reads request only bytes
-/// that are not in the [cache](Remote::cache).
+/// that are neither in the [cache](Remote::cache) nor in the [disk cache](Remote::disk_cache).
 ///
 /// If the object changes after it was opened, reads that need a request fail with
 /// [`ErrorKind::Busy`](blosc2::ErrorKind::Busy), so that the data of two versions is not mixed. The server determines
@@ -193,7 +193,8 @@ impl Inner {
                 let mut inner = Self::new(remote, path, version, head);
                 if let Some(Whole(bytes)) = whole {
                     inner.whole = bytes.into();
-                    return Ok((inner, vec![0..size]));
+                    received.push(0..size);
+                    return Ok((inner, received));
                 }
                 received.push(0..size.min(END));
                 // The server can ignore the condition.

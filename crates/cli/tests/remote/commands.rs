@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use blosc2::{NDArray, OpenOptions, SaveOptions};
+use blosc2::{NDArray, OpenOptions, Target};
 use blosc2_store::{EmbedStore, TreeStore, without_secrets};
 
 use crate::common::{bytes, error, text};
@@ -200,6 +200,72 @@ fn every_argument_of_the_table_takes_a_url() {
             Some(query) => server.url(&format!("{name}?{query}")),
             None => server.url(name),
         });
+    }
+}
+
+/// A store in a directory of an object store that lists its objects.
+#[test]
+fn stores_in_directories_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path());
+    let local = folder.path().join("s.b2d").to_str().unwrap().to_owned();
+    let url = format!("file://{local}/");
+    for args in [
+        &["ls", "IN", "--long"][..],
+        &["cat", "IN", "--key", "/group/a"],
+        &["view", "IN", "--key", "/group/a"],
+        &["meta", "IN", "--key", "/group/a"],
+    ] {
+        let run = |name: &str| {
+            let args = args.iter().map(|arg| if *arg == "IN" { name } else { arg });
+            text(&args.collect::<Vec<_>>()).replace(name, "NAME")
+        };
+        assert_eq!(run(&url), run(&local), "{args:?}");
+    }
+    assert!(text(&["info", &url]).contains("treestore"));
+    let copy = folder.path().join("copy.b2nd").to_str().unwrap().to_owned();
+    bytes(&["copy", &url, &copy, "--key", "/group/a"]);
+    assert_eq!(bytes(&["cat", &copy]), bytes(&["cat", &local, "--key", "/group/a"]));
+    assert!(error(&["check", &url], 1).contains("copy its files to a local directory"));
+    assert!(error(&["cat", &url], 1).contains("store"));
+    let other = format!("{copy}.b2nd");
+    assert!(error(&["copy", &url, &other], 1).contains("this is a store"));
+    assert!(error(&["import", &url, &copy, "--force"], 1).contains("directory"));
+    // A group is a directory with frames.
+    assert!(text(&["ls", &format!("{url}group/")]).contains("/a"));
+    fs::write(folder.path().join("s.b2d/embed.b2e"), "text").unwrap();
+    let found = error(&["ls", &url], 1);
+    assert!(found.contains("embed.b2e") && !found.contains("does not list"), "{found}");
+}
+
+#[test]
+fn a_cache_on_disk_serves_the_second_command() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path());
+    let server = Server::start();
+    server.put("a.b2nd", fs::read(folder.path().join("a.b2nd")).unwrap());
+    let (url, local) = (server.url("a.b2nd"), folder.path().join("a.b2nd"));
+    let cache = folder.path().join("cache").to_str().unwrap().to_owned();
+    let expected = bytes(&["cat", local.to_str().unwrap()]);
+    for _ in 0..2 {
+        assert!(bytes(&["cat", &url, "--cache", &cache]) == expected);
+        assert_eq!(server.taken().0.len(), 1);
+    }
+    let found = text(&["info", &url, "--cache", &cache]);
+    let row = |name: &str| {
+        let mut rows = found.lines().filter_map(|line| line.strip_prefix(name));
+        rows.next().unwrap_or_else(|| panic!("{found}")).trim().to_owned()
+    };
+    assert_eq!((row("requests"), row("received")), ("1".to_owned(), "0".to_owned()));
+    assert!(row("cache_hits").parse::<u64>().unwrap() >= 1);
+    // The variable, and a directory that cannot be one.
+    let file = local.to_str().unwrap();
+    for (value, warning) in [(&*cache, ""), (file, "the cache is not used"), ("", "")] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_blosc2"));
+        let output = command.args(["cat", &url]).env("BLOSC2_CACHE", value).output().unwrap();
+        assert!(output.status.success() && output.stdout == expected);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(errors.contains(warning) && errors.is_empty() == warning.is_empty(), "{errors}");
     }
 }
 

@@ -101,7 +101,7 @@ fn options_of_urls_are_used() {
 
     // A directory, with a file that its index does not name.
     let mut folder = s3.remote().folder("x/d.b2nd").unwrap();
-    let builder = blosc2::NDArray::builder().target(Target::folder(folder.clone()));
+    let builder = blosc2::NDArray::builder().target(blosc2::Target::folder(folder.clone()));
     builder.arange(0i32, 1000, 1).unwrap();
     folder.put("00000007.chunk", b"unused", false).unwrap();
     let url = format!("s3://{}/x/d.b2nd/", servers::BUCKET);

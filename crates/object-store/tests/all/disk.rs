@@ -186,7 +186,8 @@ fn a_second_run_transfers_nothing_of_a_directory() {
     }
     println!("{counts:?}");
     assert_eq!((counts[1].received, counts[1].disk_failures), (0, 0), "{counts:?}");
-    assert!(counts[1].requests <= counts[0].requests, "{counts:?}");
+    // After chunks that arrive together, the version of the index is requested once.
+    assert!(counts[1].requests <= 2 * 5, "{counts:?}");
 }
 
 #[test]

@@ -66,10 +66,12 @@ pub(crate) struct Faults {
     pub(crate) redirect: Option<Server>,
 }
 
+/// The bytes of an object, and the number of times that they were replaced.
+type Content = (Arc<Vec<u8>>, usize);
+
 #[derive(Debug, Default)]
 struct State {
-    /// With the number of times that the object was replaced.
-    objects: Mutex<HashMap<String, (Arc<Vec<u8>>, usize)>>,
+    objects: Mutex<HashMap<String, Content>>,
     faults: Mutex<Faults>,
     log: Mutex<Vec<Request>>,
     running: AtomicUsize,
