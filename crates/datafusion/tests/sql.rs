@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blosc2_store::{CTable, Data, ItemKind, Schema};
-use common::{
-    Counting, Row, add, batch, bytes, context, create, number, query, rows, schema, text,
-};
+use common::{Counting, Row, add, batch, bytes, context, create, number, query, rows, text};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::DataType;
@@ -405,7 +403,7 @@ async fn a_directory_is_read_once_in_the_planned_version() {
     let context = context(3);
     add(&context, "t", path.display()).await;
     let sql = "SELECT sum(id) FROM t WHERE id >= 0";
-    assert_eq!(number(&context, sql).await, all.iter().map(|row| row.id).sum::<i64>());
+    assert_eq!(number(&context, sql).await, all.iter().map(|row| row.id()).sum::<i64>());
     assert_eq!(number(&context, "SELECT count(id) FROM t").await, all.len() as i64);
 
     let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
