@@ -1,5 +1,6 @@
 //! Settings that lose precision: `trunc_prec`, apart from the lossless ones.
 
+use std::fs;
 use std::path::Path;
 
 use blosc2::{Codec, Filter};
@@ -16,14 +17,20 @@ const BITS: [(&str, &[i8]); 2] = [("<f4", &[14, 10, 7]), ("<f8", &[40, 30, 20])]
 /// Measures a set of floating-point numbers; other sets have no such settings.
 pub fn measure(set: &Set, work: &Path) -> Vec<Value> {
     let bits = BITS.iter().find(|(dtype, _)| *dtype == set.dtype).map_or(&[][..], |it| it.1);
-    bits.iter().map(|&bits| one(set, bits, &work.join("lossy"))).collect()
+    bits.iter().map(|&bits| one(set, bits, work)).collect()
 }
 
-fn one(set: &Set, bits: i8, path: &Path) -> Value {
+fn one(set: &Set, bits: i8, work: &Path) -> Value {
     let filters = vec![Filter::TruncPrec(bits), Filter::Shuffle];
     let setting = Ours { codec: Codec::Zstd, level: 5, filters };
-    remove(path);
-    let write_s = shortest(|| setting.write(set, path), drop);
+    // Each write creates the file, and the last one is read later.
+    let (path, kept) = (work.join("a"), work.join("kept"));
+    let keep = |()| {
+        remove(&kept);
+        fs::rename(&path, &kept).expect("the file can be renamed");
+    };
+    let write_s = shortest(|| setting.write(set, &path), keep);
+    let path = &kept;
     let items = setting.open(set, path, 1).all().into_bytes(set);
     let (absolute, relative) = errors(set, &items);
     // The bits that are cut off are less than one of the last bit that is kept.

@@ -79,9 +79,9 @@ fn main() {
             all.failures.push(json!({"set": set.name, "error": "the time was over"}));
         } else {
             // A set that fails does not lose the results of the others.
-            let one = || one(set, folder, &work, [python, script], is_quick);
+            let one = || one(set, folder, &work, [python, script], is_quick, &mut all);
             match panic::catch_unwind(AssertUnwindSafe(one)) {
-                Ok(found) => all.add(found),
+                Ok(()) => {}
                 Err(_) => {
                     // What it left must not disturb the next one.
                     fs::remove_dir_all(&work).expect("the folder can be removed");
@@ -121,13 +121,6 @@ struct Results {
 }
 
 impl Results {
-    fn add(&mut self, other: Self) {
-        self.records.extend(other.records);
-        self.choices.extend(other.choices);
-        self.requests.extend(other.requests);
-        self.lossy.extend(other.lossy);
-    }
-
     fn write(&self, machine: &mut Value, started: Instant, target: &Path) {
         let _ = std::io::stdout().flush();
         machine["seconds"] = started.elapsed().as_secs().into();
@@ -140,15 +133,16 @@ impl Results {
     }
 }
 
-/// Measures a set.
+/// Measures a set and adds the results.
 fn one(
     set: &Set,
     folder: &Path,
     work: &Path,
     [python, script]: [&str; 2],
     is_quick: bool,
-) -> Results {
-    let (start, mut found) = (Instant::now(), Results::default());
+    all: &mut Results,
+) {
+    let (start, mut found) = (Instant::now(), Vec::new());
     for library in &libraries(set) {
         if is_quick && !library.is_default() {
             continue;
@@ -159,24 +153,25 @@ fn one(
                 record[key] = peak::measure(folder, set, &**library, work, case).into();
             }
         }
-        found.records.push(record);
+        found.push(record);
     }
-    found.records.extend(peers(python, script, folder, set, work, is_quick));
+    found.extend(peers(python, script, folder, set, work, is_quick));
     let measured = start.elapsed().as_secs_f64();
+    // Before what can fail later.
+    all.records.extend(found.iter().cloned());
     if !is_quick {
-        found.choices = suggest::evaluate(set, &found.records, work);
-        found.lossy = lossy::measure(set, work);
+        all.choices.extend(suggest::evaluate(set, &found, work));
+        all.lossy.extend(lossy::measure(set, work));
     }
     println!(
         "{}: {} settings in {measured:.0} s, choices in {:.0} s",
         set.name,
-        found.records.len(),
+        found.len(),
         start.elapsed().as_secs_f64() - measured
     );
     if is_quick || remote::SETS.contains(&&*set.name) {
-        found.requests = remote::measure(set, is_quick);
+        all.requests.extend(remote::measure(set, is_quick));
     }
-    found
 }
 
 /// Measures the libraries of Python. It writes the parts to read to a file for them.
