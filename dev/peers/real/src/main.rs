@@ -4,7 +4,9 @@
 //! `--quick` measures only the default settings.
 
 mod columns;
+mod large;
 mod library;
+mod lossy;
 #[allow(dead_code, reason = "the other comparison uses more of it")]
 #[path = "../../../bench/compare/machine.rs"]
 mod machine;
@@ -18,15 +20,19 @@ mod suggest;
 mod zarr;
 
 use std::io::{BufRead, BufReader, Write};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use serde_json::{Value, json};
 
 use crate::library::Library;
 use crate::set::Set;
+
+/// After this time, no measurement of a set starts.
+const LIMIT: Duration = Duration::from_secs(33 * 60);
 
 /// The settings of all libraries of this program that can store the set.
 fn libraries(set: &Set) -> Vec<Box<dyn Library>> {
@@ -53,56 +59,119 @@ fn main() {
     if args.first().is_some_and(|arg| arg == peak::CHILD) {
         return peak::child(&args[1..]);
     }
+    if args.first().is_some_and(|arg| arg == large::CHILD) {
+        return large::child(&args[1..]);
+    }
     let is_quick = args.iter().any(|arg| arg == "--quick");
-    let [sets, target, python, script] = &args[..4] else { panic!("too few arguments") };
-    let (sets, target) = (Path::new(sets), Path::new(target));
+    let [folder, target, python, script] = &args[..4] else { panic!("too few arguments") };
+    let (folder, target) = (Path::new(folder), Path::new(target));
     // Files in memory, so that the speed of the disk is not part of the times.
     let shared = Path::new("/dev/shm");
     let work = if shared.is_dir() { shared.to_owned() } else { target.to_owned() };
     let work = work.join(format!("blosc2-bench-real-{}", std::process::id()));
     fs::create_dir_all(&work).expect("a folder");
     let (started, mut machine) = (Instant::now(), machine::facts());
-    let (mut records, mut choices, mut requests) = (Vec::new(), Vec::new(), Vec::new());
-    let folder = sets;
-    for set in &Set::all(folder) {
-        let start = Instant::now();
-        let mut found = Vec::new();
-        for library in &libraries(set) {
-            if is_quick && !library.is_default() {
-                continue;
+    let sets = Set::all(folder);
+    let bytes = |sets: &[Set]| sets.iter().map(|set| set.items.len()).sum::<usize>();
+    let mut all = Results::default();
+    for (index, set) in sets.iter().enumerate() {
+        if started.elapsed() > LIMIT {
+            all.failures.push(json!({"set": set.name, "error": "the time was over"}));
+        } else {
+            // A set that fails does not lose the results of the others.
+            let one = || one(set, folder, &work, [python, script], is_quick, &mut all);
+            match panic::catch_unwind(AssertUnwindSafe(one)) {
+                Ok(()) => {}
+                Err(_) => {
+                    // What it left must not disturb the next one.
+                    fs::remove_dir_all(&work).expect("the folder can be removed");
+                    fs::create_dir_all(&work).expect("a folder");
+                    let error = "it failed: see the output of the run";
+                    all.failures.push(json!({"set": set.name, "error": error}));
+                }
             }
-            let mut record = measure::measure(&**library, set, &work);
-            if library.is_default() {
-                record["peak_read"] = peak::measure(folder, set, &**library, &work, "read").into();
-                record["peak_write"] =
-                    peak::measure(folder, set, &**library, &work, "write").into();
-            }
-            found.push(record);
+            let rest = started.elapsed().as_secs_f64() / bytes(&sets[..=index]) as f64
+                * bytes(&sets[index + 1..]) as f64;
+            println!("about {:.0} minutes left", rest / 60.0);
         }
-        found.extend(peers(python, script, folder, set, &work, is_quick));
-        let measured = start.elapsed().as_secs_f64();
-        if !is_quick {
-            choices.extend(suggest::evaluate(set, &found, &work));
-        }
-        println!(
-            "{}: {} settings in {measured:.0} s, choices in {:.0} s",
-            set.name,
-            found.len(),
-            start.elapsed().as_secs_f64() - measured
-        );
-        records.append(&mut found);
-        if is_quick || remote::SETS.contains(&&*set.name) {
-            requests.extend(remote::measure(set, is_quick));
-        }
-        let _ = std::io::stdout().flush();
         // After each set, so that an interrupted run leaves the results of those before.
+        all.write(&mut machine, started, target);
+    }
+    if !is_quick {
+        match panic::catch_unwind(AssertUnwindSafe(|| large::measure(&work))) {
+            Ok(found) => all.large = found,
+            Err(_) => all.failures.push(json!({
+                "set": "100 GB", "error": "it failed: see the output of the run",
+            })),
+        }
+        all.write(&mut machine, started, target);
+    }
+    fs::remove_dir_all(&work).expect("the folder can be removed");
+}
+
+/// What was measured.
+#[derive(Default)]
+struct Results {
+    records: Vec<Value>,
+    choices: Vec<Value>,
+    requests: Vec<Value>,
+    lossy: Vec<Value>,
+    large: Vec<Value>,
+    failures: Vec<Value>,
+}
+
+impl Results {
+    fn write(&self, machine: &mut Value, started: Instant, target: &Path) {
+        let _ = std::io::stdout().flush();
         machine["seconds"] = started.elapsed().as_secs().into();
+        let Self { records, choices, requests, lossy, large, failures } = self;
         let report = json!({
             "machine": machine, "records": records, "choices": choices, "requests": requests,
+            "lossy": lossy, "large": large, "failures": failures,
         });
         fs::write(target.join("real.json"), format!("{report:#}\n")).expect("the report");
     }
-    fs::remove_dir_all(&work).expect("the folder can be removed");
+}
+
+/// Measures a set and adds the results.
+fn one(
+    set: &Set,
+    folder: &Path,
+    work: &Path,
+    [python, script]: [&str; 2],
+    is_quick: bool,
+    all: &mut Results,
+) {
+    let (start, mut found) = (Instant::now(), Vec::new());
+    for library in &libraries(set) {
+        if is_quick && !library.is_default() {
+            continue;
+        }
+        let mut record = measure::measure(&**library, set, work);
+        if library.is_default() {
+            for (key, case) in [("peak_read", "read"), ("peak_write", "write")] {
+                record[key] = peak::measure(folder, set, &**library, work, case).into();
+            }
+        }
+        found.push(record);
+    }
+    found.extend(peers(python, script, folder, set, work, is_quick));
+    let measured = start.elapsed().as_secs_f64();
+    // Before what can fail later.
+    all.records.extend(found.iter().cloned());
+    if !is_quick {
+        all.choices.extend(suggest::evaluate(set, &found, work));
+        all.lossy.extend(lossy::measure(set, work));
+    }
+    println!(
+        "{}: {} settings in {measured:.0} s, choices in {:.0} s",
+        set.name,
+        found.len(),
+        start.elapsed().as_secs_f64() - measured
+    );
+    if is_quick || remote::SETS.contains(&&*set.name) {
+        all.requests.extend(remote::measure(set, is_quick));
+    }
 }
 
 /// Measures the libraries of Python. It writes the parts to read to a file for them.

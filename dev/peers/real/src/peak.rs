@@ -62,7 +62,7 @@ pub fn child(args: &[String]) {
 }
 
 /// A value of this process in bytes.
-fn status(key: &str) -> u64 {
+pub fn status(key: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/status").expect("the status can be read");
     let line = text.lines().find(|line| line.starts_with(key)).expect("the status has this value");
     let kib: u64 = line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).expect("KiB");

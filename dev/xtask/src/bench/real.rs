@@ -51,7 +51,14 @@ pub(super) fn real(is_quick: bool, publish: bool) -> Result<()> {
     let mut report = Command::new(&venv.python);
     report.arg("-I").arg(script("report.py")).args([&results, &sets]).arg(script("corpus.json"));
     run::run(&mut report)?;
-    if publish { self::publish(&results) } else { Ok(()) }
+    if publish {
+        self::publish(&results)?;
+    }
+    // Last, so that a set that failed does not lose the results of the others.
+    let report: Value = serde_json::from_str(&fs::read_to_string(results.join("real.json"))?)?;
+    let failures = report["failures"].as_array().context("real.json lists the failures")?;
+    ensure!(failures.is_empty(), "sets were not measured: {}", report["failures"]);
+    Ok(())
 }
 
 /// Returns the packages of the table.
@@ -75,7 +82,8 @@ fn packages(table: &Path, is_quick: bool) -> Result<Vec<Package>> {
     };
     let mut packages = table.iter().map(package).collect::<Result<Vec<_>>>()?;
     if is_quick {
-        packages.retain(|package| package.sets.iter().any(|set| set == QUICK));
+        packages.iter_mut().for_each(|package| package.sets.retain(|set| set == QUICK));
+        packages.retain(|package| !package.sets.is_empty());
     }
     Ok(packages)
 }
