@@ -15,7 +15,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
 use datafusion::datasource::physical_plan::{
-    FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource,
+    FileGroup, FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource,
 };
 use datafusion::datasource::sink::DataSinkExec;
 use datafusion::datasource::source::DataSourceExec;
@@ -28,7 +28,7 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use crate::Blosc2Source;
 use crate::content::{self, Content, EXTENSION, Kind, Member, Reading};
-use crate::object::{in_table, open, open_with, unblock};
+use crate::object::{in_table, is_index, open, open_with, unblock, version};
 use crate::prune;
 use crate::sink::CTableSink;
 
@@ -100,7 +100,8 @@ impl Blosc2Format {
     /// # Errors
     /// Fails if the file cannot be read, or contains nothing that this crate knows.
     pub async fn members(store: &Arc<dyn ObjectStore>, file: &ObjectMeta) -> Result<Vec<Member>> {
-        open_with(Arc::clone(store), file.clone(), |object| Ok(content::members(object))).await
+        let file = version(store, file.clone()).await?;
+        open_with(Arc::clone(store), file, |object| Ok(content::members(object))).await
     }
 
     pub(crate) fn with_reading(reading: Reading) -> Self {
@@ -149,6 +150,7 @@ impl FileFormat for Blosc2Format {
             let (store, object) = (Arc::clone(store), object.clone());
             async move {
                 let path = object.location.clone();
+                let object = version(&store, object).await?;
                 let content = open(store, object, self.reading.clone()).await?;
                 let schema = unblock(move || content.schema()).await?;
                 schema.map_err(|error| in_table(&path, error))
@@ -172,6 +174,10 @@ impl FileFormat for Blosc2Format {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
+        // DataFusion keeps statistics while a file is unchanged. The directory of an index can change.
+        if is_index(&object.location) {
+            return Ok(Statistics::new_unknown(&table_schema));
+        }
         let reading = self.reading.clone();
         let content = open(Arc::clone(store), object.clone(), reading).await?;
         let Ok(rows) = usize::try_from(content.nrows()) else {
@@ -190,8 +196,17 @@ impl FileFormat for Blosc2Format {
     async fn create_physical_plan(
         &self,
         state: &dyn Session,
-        config: FileScanConfig,
+        mut config: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let store = state.runtime_env().object_store(&config.object_store_url)?;
+        for group in &mut config.file_groups {
+            let mut files = Vec::new();
+            for mut file in group.files().iter().cloned() {
+                file.object_meta = version(&store, file.object_meta).await?;
+                files.push(file);
+            }
+            *group = FileGroup::new(files);
+        }
         // An opener is not told the pool of the query.
         let pool = &state.runtime_env().memory_pool;
         let source = config.file_source().downcast_ref::<Blosc2Source>();

@@ -31,6 +31,7 @@ pub use codec::{Blosc2Codec, Blosc2LogicalCodec};
 pub use content::Member;
 pub use format::{Blosc2Format, Blosc2FormatFactory};
 use keys::GroupKeys;
+pub use object::INDEX;
 pub use source::Blosc2Source;
 #[cfg(feature = "remote")]
 #[cfg_attr(docsrs, doc(cfg(feature = "remote")))]

@@ -11,6 +11,7 @@ use std::time::SystemTime;
 
 use blosc2::storage::{Folder, ReadAt};
 use blosc2::{Error, ErrorKind};
+use datafusion::common::exec_err;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result};
 use futures::TryStreamExt;
@@ -225,10 +226,13 @@ impl fmt::Debug for Object {
     }
 }
 
-/// The index of a store in a directory (`.b2d`).
-pub(crate) const INDEX: &str = "embed.b2e";
+/// The index of a store in a directory (`.b2d`): the location of this file is that of the directory.
+pub const INDEX: &str = "embed.b2e";
 /// The files that stand for the directory that contains them. The second one describes a data set of xarray-blosc2.
 const INDEXES: [&str; 2] = [INDEX, "dataset.json"];
+
+/// The maximum number of files in a directory.
+const MOST_FILES: usize = 1 << 20;
 
 /// Whether a file stands for the directory that contains it.
 pub(crate) fn is_index(path: &Path) -> bool {
@@ -244,24 +248,40 @@ struct Directory {
 }
 
 impl Directory {
-    /// Lists the directory that contains an index, which is expected in the planned version.
-    async fn of(store: Arc<dyn ObjectStore>, index: &ObjectMeta) -> Result<Self> {
-        let path = &index.location;
-        let count = path.parts().count().saturating_sub(1);
-        let prefix: Path = path.parts().take(count).collect();
+    /// Lists the directory that contains an index.
+    async fn of(store: Arc<dyn ObjectStore>, index: &Path) -> Result<Self> {
+        let count = index.parts().count().saturating_sub(1);
+        let prefix: Path = index.parts().take(count).collect();
         let mut files = BTreeMap::new();
         let mut found = store.list(Some(&prefix));
         while let Some(meta) = found.try_next().await? {
+            if files.len() == MOST_FILES {
+                return exec_err!("the directory `{prefix}` has more than {MOST_FILES} files");
+            }
             let parts = meta.location.parts().skip(count);
             let name = parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/");
             files.insert(name, meta);
         }
         drop(found);
-        let now = files.values().find(|meta| meta.location == *path);
-        if !now.is_some_and(|now| is_same(now, index)) {
-            return Err(DataFusionError::External(changed(path, "has changed").into()));
-        }
         Ok(Self { store, files, runtime: Handle::current() })
+    }
+
+    /// The index with the size and the time of the whole directory: of all files together, and of the last change.
+    fn version(&self, mut index: ObjectMeta) -> ObjectMeta {
+        index.size = self.files.values().fold(0, |size, file| size.saturating_add(file.size));
+        let last = self.files.values().map(|file| file.last_modified).max();
+        index.last_modified = last.unwrap_or(index.last_modified);
+        index.e_tag = None;
+        index
+    }
+}
+
+/// The metadata of a file that a plan contains. The size and the time of an index are those of its directory: a change of the
+/// directory may leave the index as it was.
+pub(crate) async fn version(store: &Arc<dyn ObjectStore>, file: ObjectMeta) -> Result<ObjectMeta> {
+    match is_index(&file.location) {
+        true => Ok(Directory::of(Arc::clone(store), &file.location).await?.version(file)),
+        false => Ok(file),
     }
 }
 
@@ -284,7 +304,7 @@ impl fmt::Debug for Directory {
     }
 }
 
-/// Opens the content of an object.
+/// Opens the content of an object in the planned [`version`].
 pub(crate) async fn open(
     store: Arc<dyn ObjectStore>,
     meta: ObjectMeta,
@@ -293,7 +313,7 @@ pub(crate) async fn open(
     open_with(store, meta, move |object| Content::new(object, &reading)).await
 }
 
-/// Opens an object, or the directory of an index, and returns what a function makes of it.
+/// Opens an object, or the directory of an index, in the planned [`version`], and returns what a function makes of it.
 pub(crate) async fn open_with<T: Send + 'static>(
     store: Arc<dyn ObjectStore>,
     meta: ObjectMeta,
@@ -302,7 +322,10 @@ pub(crate) async fn open_with<T: Send + 'static>(
     let path = meta.location.clone();
     let content = match is_index(&path) {
         true => {
-            let directory = Directory::of(store, &meta).await?;
+            let directory = Directory::of(store, &path).await?;
+            if !is_same(&directory.version(meta.clone()), &meta) {
+                return Err(DataFusionError::External(changed(&path, "has changed").into()));
+            }
             unblock(move || work(blosc2_store::Object::open_folder(directory)?)).await?
         }
         false => {

@@ -30,7 +30,7 @@ use tokio::sync::{OnceCell, mpsc};
 use crate::arrays::{Arrays, Batches};
 use crate::computed::{Computed, Outputs};
 use crate::content::{self, Content};
-use crate::object::{in_table, is_index, open, unblock};
+use crate::object::{in_table, open, unblock};
 use crate::prune::Pruner;
 
 /// The rows that are read at once, unless they are wide.
@@ -245,14 +245,10 @@ fn name_of<'a>(field: &'a FieldRef, computed: &'a Option<Arc<Computed>>) -> &'a 
     computed.as_ref().map_or(field.name(), |computed| computed.column())
 }
 
-/// The chunks of a part of a file. A directory is not divided: several machines could find it in different versions.
+/// The chunks of a part of a file.
 fn part_of(count: u64, file: &PartitionedFile) -> Range<u64> {
     let (start, end) = file.range();
-    match (is_index(&file.object_meta.location), start) {
-        (false, _) => chunks_of(count, start..end, file.object_meta.size),
-        (true, 0) => 0..count,
-        (true, _) => 0..0,
-    }
+    chunks_of(count, start..end, file.object_meta.size)
 }
 
 /// The chunks of the part of a file. Of `n` chunks, chunk `i` belongs to the range that contains the byte `i * size / n`:

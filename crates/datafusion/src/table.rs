@@ -22,7 +22,7 @@ use url::{Position, Url};
 
 #[cfg(feature = "ballista")]
 use crate::format::{is_of_ballista, without_dictionaries};
-use crate::object::INDEX;
+use crate::object::{INDEX, is_index};
 
 /// A [`ListingTable`] of files of Blosc2 that logical plans can contain when they are sent to other machines:
 /// DataFusion refuses to encode a `ListingTable` of a format that it does not know.
@@ -104,6 +104,12 @@ impl TableProvider for Blosc2Table {
                 "write a table on other machines: write the result of the query in this program"
             );
         }
+        if let Some(index) = self.0.table_paths().iter().find(|path| is_index(path.prefix())) {
+            let index = index.prefix();
+            return not_impl_err!(
+                "add rows to the directory of `{index}`: expected a directory of tables"
+            );
+        }
         self.0.insert_into(state, input, operation).await
     }
 }
@@ -120,7 +126,8 @@ impl TableProviderFactory for ExternalTableFactory {
         command: &CreateExternalTable,
     ) -> Result<Arc<dyn TableProvider>> {
         command.locations.iter().try_for_each(|location| check_location(location))?;
-        let locations = command.locations.iter().map(|location| with_index(location)).collect();
+        let locations = command.locations.iter().map(|location| with_index(location));
+        let locations = locations.collect::<Result<_>>()?;
         let command = CreateExternalTable { locations, ..command.clone() };
         let table = DefaultTableFactory::new().create(state, &command).await?;
         let Some(table) = table.downcast_ref::<ListingTable>().cloned() else { return Ok(table) };
@@ -144,10 +151,14 @@ impl TableProviderFactory for ExternalTableFactory {
 }
 
 /// Replaces the location of a store in a directory (`.b2d`) by that of its index, which stands for the directory.
-fn with_index(location: &str) -> String {
+fn with_index(location: &str) -> Result<String> {
     match location.trim_end_matches('/') {
-        directory if directory.ends_with(".b2d") => format!("{directory}/{INDEX}"),
-        _ => location.to_owned(),
+        // DataFusion compares a pattern with the first part of a path only.
+        pattern if pattern.ends_with(".b2d") && pattern.contains(['*', '?', '[']) => {
+            not_impl_err!("open the tables `{location}`: expected the location of each directory")
+        }
+        directory if directory.ends_with(".b2d") => Ok(format!("{directory}/{INDEX}")),
+        _ => Ok(location.to_owned()),
     }
 }
 

@@ -394,10 +394,10 @@ async fn errors_name_the_file_and_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_is_read_once_in_the_planned_version() {
+async fn a_directory_is_read_in_the_planned_version() {
     let folder = tempfile::tempdir().unwrap();
     let all = rows(ROWS);
-    let path = folder.path().join("t.b2d");
+    let path = folder.path().join("a b%41é.b2d");
     create(&path, &all, EXPECTED, |_| false);
     // Several threads, and parts of files of any size.
     let context = context(3);
@@ -407,12 +407,32 @@ async fn a_directory_is_read_once_in_the_planned_version() {
     assert_eq!(number(&context, "SELECT count(id) FROM t").await, all.len() as i64);
 
     let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
-    let index = path.join("embed.b2e");
-    let mut bytes = std::fs::read(&index).unwrap();
-    bytes.push(0);
-    std::fs::write(&index, bytes).unwrap();
+    let index = std::fs::read(path.join("embed.b2e")).unwrap();
+    let mut table = CTable::open_rw(&path).unwrap();
+    table.delete_rows(&[0u64, 1, 2][..]).unwrap();
+    table.finish().unwrap();
+    assert_eq!(std::fs::read(path.join("embed.b2e")).unwrap(), index);
     let error = collect(plan, context.task_ctx()).await.unwrap_err().to_string();
     assert!(error.contains("has changed since the query was planned"), "{error}");
+    // The next query reads the new rows.
+    assert_eq!(number(&context, "SELECT count(*) FROM t").await, all.len() as i64 - 3);
+
+    for (sql, expected) in [
+        ("INSERT INTO t SELECT * FROM t".to_owned(), "expected a directory of tables"),
+        (
+            format!(
+                "CREATE EXTERNAL TABLE x STORED AS CTABLE LOCATION '{}/*.b2d'",
+                folder.path().display()
+            ),
+            "expected the location of each directory",
+        ),
+    ] {
+        let error = match context.sql(&sql).await {
+            Ok(frame) => frame.collect().await.unwrap_err(),
+            Err(error) => error,
+        };
+        assert!(error.to_string().contains(expected), "{sql}: {error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

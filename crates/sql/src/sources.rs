@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-use blosc2_datafusion::{Blosc2Format, Blosc2Table};
+use blosc2_datafusion::{Blosc2Format, Blosc2Table, INDEX};
 use blosc2_store::without_secrets;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::TableProvider;
@@ -23,9 +23,8 @@ use url::Url;
 use crate::UsageError;
 use crate::message::failed;
 
-/// The extension of stores in directories, and the file of such a store that `blosc2-datafusion` opens.
+/// The extension of stores in directories.
 const DIRECTORY: &str = "b2d";
-const INDEX: &str = "embed.b2e";
 
 /// The extensions of files that can be read, with the names of their formats in DataFusion.
 const FORMATS: [(&str, &str); 10] = [
@@ -183,6 +182,11 @@ fn locate(text: &str) -> Result<ListingTableUrl> {
     let path = Path::new(text);
     let Ok(found) = path.metadata() else {
         if text.contains(PATTERN) {
+            if extension(text.trim_end_matches('/')) == Some(DIRECTORY) {
+                bail!(
+                    "a pattern of directories (`.{DIRECTORY}`) cannot be read: name each directory"
+                );
+            }
             return ListingTableUrl::parse(text).map_err(failed);
         }
         bail!("there is no such file");
@@ -223,11 +227,15 @@ fn locate_url(text: &str) -> Result<ListingTableUrl> {
     if url.query().is_some() || url.fragment().is_some() {
         bail!("URLs with a query or a fragment cannot be read");
     }
-    let directory = url.path().trim_end_matches('/');
-    if pattern.is_empty() && extension(directory) == Some(DIRECTORY) {
+    if extension(pattern.trim_end_matches('/')) == Some(DIRECTORY) {
+        bail!("a pattern of directories (`.{DIRECTORY}`) cannot be read: name each directory");
+    }
+    let directory = url.path().trim_end_matches('/').to_owned();
+    let is_directory = pattern.is_empty() && extension(&directory) == Some(DIRECTORY);
+    if is_directory {
         url.set_path(&format!("{directory}/{INDEX}"));
     }
-    let is_many = !pattern.is_empty() || url.path().ends_with('/');
+    let is_many = !pattern.is_empty() || url.path().ends_with('/') || is_directory;
     if matches!(url.scheme(), "http" | "https") && is_many {
         bail!("HTTP servers do not list their files: name each file");
     }

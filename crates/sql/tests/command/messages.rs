@@ -45,6 +45,7 @@ fn errors_name_the_file_and_the_candidates() {
             "there is no file with a known extension: expected `.b2z`, `.b2nd`",
         ),
         (1, &["t.b2d", all], "it is a directory (`.b2d`) without a file `embed.b2e`"),
+        (1, &["*.b2d", all], "a pattern of directories (`.b2d`) cannot be read"),
         (1, &["array.b2nd", "--dims", "a,b,c", all], "cannot open (array.b2nd)"),
         (
             2,

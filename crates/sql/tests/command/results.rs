@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::process::Stdio;
 
-use blosc2_store::CTable;
 use blosc2_store::arrow::ReadOptions;
+use blosc2_store::{CTable, TreeStore};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::DataType;
@@ -39,6 +39,16 @@ fn read(folder: &Folder, name: &str) -> RecordBatch {
 
 fn column(batch: &RecordBatch, name: &str, data: DataType) -> ArrayRef {
     cast(batch.column_by_name(name).unwrap(), &data).unwrap()
+}
+
+#[test]
+fn directories_are_tables() {
+    let folder = Folder::new();
+    folder.trips();
+    TreeStore::open(folder.path("trips.b2z")).unwrap().unpack(folder.path("t.b2d")).unwrap();
+    let all = |name: &str| folder.text(&[&format!("t={name}"), "SELECT * FROM t ORDER BY km"]);
+    assert_eq!(all("t.b2d"), all("trips.b2z"));
+    assert_eq!(folder.text(&["t.b2d", "SELECT * FROM t ORDER BY km"]), all("trips.b2z"));
 }
 
 #[test]
