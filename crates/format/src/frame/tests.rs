@@ -401,6 +401,22 @@ fn the_number_of_chunks_is_that_of_readers() {
     assert!(is_over(outline.insert(0, &chunk).map(drop), max));
 }
 
+/// A chunk whose header is valid is where the index says, whatever its blocks contain.
+#[test]
+fn only_a_wrong_chunk_header_makes_the_index_suspect() {
+    let frame = sample();
+    let start = Header::parse(&frame).unwrap().header_len as usize;
+    let broken = |at: usize| {
+        let mut broken = frame.clone();
+        broken[start + at] ^= 0xff;
+        ids(&broken).into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    // The version, the first block start, and the size of the first stream.
+    assert_eq!(broken(0), ["chunk.version", "frame.suspect"]);
+    assert_eq!(broken(32), ["chunk.bstart"]);
+    assert_eq!(broken(44), ["chunk.csize"]);
+}
+
 /// Chunks of one value are not decoded, so that they do not count.
 #[test]
 fn a_check_of_very_many_equal_bytes_is_complete() {
