@@ -497,7 +497,7 @@ function showSelection() {
   // The table of one axis has its own field for the row.
   $('#go-to').hidden = !(['picture', 'plot', 'table'].includes(state.view) && ndim > (state.view === 'table' ? 1 : 0));
   $('#index').size = Math.max(8, 5 * ndim);
-  $('#index').placeholder = state.at.join(', ');
+  $('#index').placeholder = state.at?.join(', ') ?? '';
   $('#axes').replaceChildren(...controls);
   $('#selection').hidden = controls.length === 0 && $('#go-to').hidden;
 }
@@ -774,13 +774,13 @@ function showSaved(text, isBad = false) {
 /** Shows what the slice is that would be saved. */
 function showSlice() {
   if ($('#slice').hidden) return showSaved('');
-  if ($('#slice').value.trim() === '') return showSaved(`For example ${$('#slice').placeholder}; the end of a range is not included.`);
+  if ($('#slice').value.trim() === '') return showSaved(`An example: ${$('#slice').placeholder} (the end of a range is not included)`);
   try {
     const { ranges } = savedRanges();
     const sides = ranges.map(([start, end]) => end - start);
     const count = sides.reduce((product, side) => product * side, 1);
     const what = app.items.table ? plural(count, 'row') : `${sides.join(' x ')} items, ${size(count * app.items.typesize)}`;
-    showSaved(`${what}; the end of a range is not included.`);
+    showSaved(`${what} (the end of a range is not included)`);
   } catch (error) {
     showSaved(error.message, true);
   }

@@ -356,10 +356,10 @@ test('a slice is described before it is saved, and refused if it is none', () =>
     await page.press('#slice', 'Enter');
     assert.match(await page.textContent('#save-text'), expected, text);
   }
-  await says('', /^For example 0:10, :, :; the end of a range is not included\.$/);
+  await says('', /^An example: 0:10, :, : \(the end of a range is not included\)$/);
   await page.click('[data-format=npy]');
   assert.match(await page.textContent('#save-text'), /^Expected an index or a range/);
-  await says('2:4, -1, -5:', /^2 x 1 x 5 items, 40 bytes; the end of a range is not included\.$/);
+  await says('2:4, -1, -5:', /^2 x 1 x 5 items, 40 bytes \(the end of a range is not included\)$/);
   assert.equal(await page.getAttribute('#slice', 'aria-invalid'), 'false');
   const [download] = await Promise.all([page.waitForEvent('download'), page.press('#slice', 'Enter')]);
   assert.deepEqual(parseNpy(readFileSync(await download.path())).shape, [2, 5]);
