@@ -661,6 +661,7 @@ function showReport(report) {
   ];
   if (findings.length) {
     const names = [...(members ? ['member'] : []), 'severity', 'offset', 'part', 'rule', 'expected', 'found'];
+    parts.push(element('p', { className: 'quiet narrow' }, 'Swipe the findings sideways to see all columns.'));
     parts.push(reportTable('Findings', names, findings.map((finding) => [
       ...(members ? [element('td', {}, finding.file ?? '')] : []),
       element('td', { className: `tight ${finding.severity}` }, finding.severity), element('td', { className: 'tight' }, finding.part === 'file' && !finding.len ? '' : `${finding.offset}, ${size(finding.len)}`),
