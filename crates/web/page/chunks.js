@@ -1,6 +1,6 @@
 // The map of the chunks.
 
-import { colour, define, eachFrame, plain, prepared, size } from './text.js';
+import { colour, define, eachFrame, hatch, plain, prepared, size } from './text.js';
 
 /** The least side of a cell, in pixels. */
 const MIN_CELL = 3;
@@ -93,6 +93,13 @@ export class Chunks {
       }
       context.fillRect(at % cols * cell, Math.floor(at / cols) * cell, cell - gap, cell - gap);
     }
+    const damaged = [...this.app.damaged()].sort((a, b) => a - b);
+    for (const chunk of damaged) {
+      const at = Math.floor(chunk / per);
+      hatch(context, at % cols * cell, Math.floor(at / cols) * cell, cell - gap, cell - gap);
+    }
+    const text = damaged.length ? `Striped: cannot be read, chunk ${damaged.slice(0, 10).join(', ')}${damaged.length > 10 ? ' …' : ''}` : '';
+    document.querySelector('#damaged').textContent = text;
     if (this.chosen !== undefined) {
       const at = Math.floor(this.chosen / per);
       context.lineWidth = 2;
@@ -120,7 +127,7 @@ export class Chunks {
     if (chunk === undefined || !this.sizes) return;
     const stored = this.sizes[chunk];
     const ratio = stored ? `${(this.app.items.chunkBytes / stored).toFixed(2)}×` : 'a special value, not stored';
-    this.app.say(`chunk ${chunk}: ${stored ? `${size(stored)}, ` : ''}${ratio}`);
+    this.app.say(`chunk ${chunk}: ${stored ? `${size(stored)}, ` : ''}${ratio}${this.app.damaged().has(chunk) ? '; it cannot be read' : ''}`);
   }
 
   /** Shows the facts about a chunk. */

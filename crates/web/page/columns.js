@@ -30,6 +30,11 @@ export class Columns {
     if (this.shown !== name) this.choose(name);
   }
 
+  /** The view is left: what is not read completely is read again later. */
+  pause() {
+    if (document.querySelector('#summary').dataset.done !== 'true') this.shown = undefined;
+  }
+
   choose(name) {
     const column = this.app.items.columns.find((each) => each.name === name);
     if (!column) return;
@@ -59,6 +64,8 @@ export class Columns {
       return;
     }
     summary.dataset.done = 'false';
+    this.app.showStatistics();
+    document.querySelector('#statistics').replaceChildren(element('dt', {}, 'rows'), element('dd', {}, 'being read …'));
     const content = { request: { name: column.name }, budget: budget ?? this.app.budget() };
     this.app.run('column', content, (answer) => {
       this.app.showStatistics(answer.statistics);

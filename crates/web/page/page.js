@@ -18,6 +18,8 @@ const BUDGET = { file: 512 << 20, url: 24 << 20 };
 const PATIENCE = 200;
 /** The work of each type that has no answer yet, with the newer work that waits for it. */
 const running = new Map();
+/** The chunks in which something cannot be read, for each entry of the open file. */
+const damaged = new Map();
 
 const app = {
   client: new Client((text) => died(text)),
@@ -66,7 +68,17 @@ const app = {
       showProgress(answer.done ? undefined : progress, type);
       showPartial(answer);
       update(answer);
-    }).catch((error) => { next(); showProgress(undefined); app.fail(error); });
+    }).catch((error) => {
+      next();
+      showProgress(undefined);
+      if (type === 'export') showSaved(error.message, true); else app.fail(error);
+    });
+  },
+
+  /** Ends long work. */
+  cancel(type) {
+    running.delete(type);
+    app.client.cancel(type);
   },
 
   fail(error) {
@@ -95,9 +107,18 @@ const app = {
     app.asking = false;
   },
 
-  goTo,
+  /** The chunks of what is shown in which something cannot be read. */
+  damaged() {
+    const key = app.state.entry ?? '';
+    if (!damaged.has(key)) damaged.set(key, new Set());
+    return damaged.get(key);
+  },
+
   showStatistics,
-  showLegend(low, high) {
+  showLegend(low, high, isUnreadable) {
+    // Only numbers with a fraction can be NaN.
+    $('#nan').hidden = !/[fc]/.test(app.items.numbers[app.state.field].dtype);
+    $('#unreadable').hidden = !isUnreadable;
     $('#low-text').value = short(low);
     $('#high-text').value = short(high);
     if (app.state.range !== 'fixed') {
@@ -123,6 +144,7 @@ const views = { picture: new Picture(app), plot: new Plot(app), table: new Table
 
 async function open(opened) {
   running.clear();
+  damaged.clear();
   $('#message').hidden = true;
   $('#file-name').textContent = `Opening ${opened.name} …`;
   showProgress(undefined);
@@ -162,6 +184,8 @@ function showAnswer(answer, entry) {
   showControls();
   show(app.state.view);
   showMetadata();
+  // What had the focus is not visible any more.
+  if ([null, document.body].includes(document.activeElement)) $(`#tab-${app.state.view}`).focus({ preventScroll: true });
 }
 
 async function chooseEntry(key) {
@@ -256,6 +280,13 @@ function showFacts(facts) {
     return [name, isBytes ? `${value} (${size(value)})` : plain(value)];
   });
   define($('#facts'), shown);
+  const { shape, nrows, columns, dtype, nbytes, cbytes, ratio } = facts;
+  $('#brief').textContent = [
+    shape?.length ? `${shape.join(' x ')} items` : '',
+    nrows === undefined ? '' : `${plural(nrows, 'row')}${columns ? ` x ${plural(columns, 'column')}` : ''}`,
+    dtype ?? '',
+    ratio ? `${size(nbytes)} stored in ${size(cbytes)} (ratio ${plain(ratio)})` : '',
+  ].filter(Boolean).join(', ');
 }
 
 async function showMetadata() {
@@ -364,15 +395,18 @@ function show(view) {
   $('#column-bar').hidden = $('#column-npy').hidden = !isTable;
   $('.columns').hidden = view === 'table' && !isTable;
   $('#scroller').classList.toggle('short', isTable);
-  showScope();
   $('[data-format=npy]').hidden = isTable;
   $('[data-format=csv]').textContent = isTable ? 'rows as .csv' : '.csv';
   $('#slice').placeholder = shape?.length ? ['0:10', ...shape.slice(1).map(() => ':')].join(', ') : '';
-  $('#partial').hidden = true;
-  const hint = { picture: 'Point at an item to see its value.', plot: 'Point at an item to see its value.', chunks: 'Point at a chunk, or choose one.' };
+  showScope();
+  $('#partial').hidden = $('#scan').hidden = true;
+  $('#index').value = '';
+  showIndexValue('');
+  if (table) columns.pause(); else showStatistics();
+  const hint = { picture: 'Point at an item, or tap it, to see its value.', plot: 'Point at an item, or tap it, to see its value.', chunks: 'Point at a chunk, or choose one.' };
   app.say(app.items.shape || view !== 'check' ? hint[view] ?? '' : `Only the facts and the check are shown: ${app.items.reason}`);
   running.clear();
-  for (const type of ['picture', 'plot', 'map', 'column', 'export']) app.client.cancel(type);
+  for (const type of ['picture', 'plot', 'scan', 'map', 'column', 'export']) app.cancel(type);
   showProgress(undefined);
   showSelection();
   views[view]?.show();
@@ -381,6 +415,7 @@ function show(view) {
 
 function whyNot(view) {
   if (!app.items.shape) return app.items.reason ?? '';
+  if (app.items.table) return `${view === 'chunks' ? 'The map of the chunks' : `A ${view}`} shows an array; this is a table.`;
   if (app.items.shape.includes(0)) return 'The array has no items.';
   if (!app.items.numbers.length) return 'The items are not numbers.';
   return view === 'picture' ? 'A picture needs at least two axes.' : 'A plot needs an axis.';
@@ -460,28 +495,40 @@ function showSelection() {
     });
   }
   // The table of one axis has its own field for the row.
-  if (['picture', 'plot', 'table'].includes(state.view) && ndim > (state.view === 'table' ? 1 : 0)) {
-    const input = element('input', { id: 'index', size: Math.max(8, 5 * ndim), placeholder: state.at.join(', ') });
-    input.addEventListener('change', () => goTo(numbersOf(input.value)));
-    controls.push(element('label', {}, 'Go to index ', input));
-  }
-  $('#selection').replaceChildren(...controls);
+  $('#go-to').hidden = !(['picture', 'plot', 'table'].includes(state.view) && ndim > (state.view === 'table' ? 1 : 0));
+  $('#index').size = Math.max(8, 5 * ndim);
+  $('#index').placeholder = state.at?.join(', ') ?? '';
+  $('#axes').replaceChildren(...controls);
+  $('#selection').hidden = controls.length === 0 && $('#go-to').hidden;
 }
 
 const numbersOf = (text) => text.replace(/[[\]()]/g, ' ').split(/[\s,]+/).filter(Boolean).map(Number);
 
-/** Shows an item, and its value. */
-function goTo(at) {
+/** Shows an item, and its value beside the field of the index. An index below 0 counts from the end. */
+async function goTo(indices) {
   const { state, items } = app;
   const { shape } = items;
+  const at = indices.map((index, axis) => (index < 0 ? index + shape[axis] : index));
   if (at.length !== shape.length || !at.every((index, axis) => Number.isInteger(index) && index >= 0 && index < shape[axis])) {
     const last = shape.map((side) => side - 1).join(', ');
-    return app.say(`Expected ${shape.length === 1 ? 'an index' : `${shape.length} indices`} from ${shape.map(() => 0).join(', ')} to ${last}`);
+    return showIndexValue(`Expected ${shape.length === 1 ? 'an index' : `${shape.length} indices`} from ${shape.map(() => 0).join(', ')} to ${last}`, true);
   }
   state.at = [...at];
   showSelection();
   views[state.view].goTo(at);
-  if (!items.table) app.showValue(at);
+  $({ picture: '#picture', plot: '#plot', table: '#scroller' }[state.view]).scrollIntoView({ block: 'nearest' });
+  if (items.table) return;
+  showIndexValue('…');
+  const answer = app.client.call('value', { at }).then((text) => [text], (error) => [error.message, true]);
+  const [text, isBad] = await answer;
+  // Meanwhile another one can be shown.
+  if (app.state === state && state.at.join() === at.join()) showIndexValue(`[${at.join(', ')}]  ${text}`, isBad);
+}
+
+function showIndexValue(text, isBad = false) {
+  $('#index-value').value = text;
+  $('#index-value').classList.toggle('bad', isBad);
+  $('#index').setAttribute('aria-invalid', isBad);
 }
 
 function showProgress(part, type) {
@@ -496,33 +543,46 @@ function showProgress(part, type) {
 function showPartial({ type, facts, errors, count, stopped, done, progress }) {
   if (!errors) return;
   const what = type === 'column' ? 'part' : 'block';
-  const problems = count ? `${count} ${count === 1 ? what : `${what}s`} cannot be read: ${errors[0]}` : '';
+  const chunks = [...new Set((facts?.unreadable ?? []).map(({ chunk }) => chunk))];
+  for (const chunk of chunks) app.damaged().add(chunk);
+  const links = chunks.slice(0, 3).flatMap((chunk) => [' ', chunkButton(chunk)]);
+  const where = links.length ? [', in', ...links, chunks.length > 3 ? ' and others' : ''] : [];
+  const problems = count ? [`${plural(count, what)} cannot be read`, ...where, `: ${errors[0]}`] : [];
   const read = facts ? `${facts.done} of ${facts.blocks} blocks were read` : `${Math.round(progress * 100)} % of the rows were read`;
   const part = stopped ? `A sample: ${read}.` : '';
-  $('#partial').hidden = !done || !(problems || part);
-  $('#partial-text').textContent = [part, problems].filter(Boolean).join(' ');
+  $('#partial').hidden = !done || !(count || part);
+  $('#partial-text').replaceChildren(part, part && count ? ' ' : '', ...problems);
   $('#read-all').hidden = !stopped;
 }
 
-/** Shows statistics and the histogram; without statistics, nothing. */
-function showStatistics(statistics) {
-  const { all, count, nulls, nan, infinite, min, max, mean, std, percentiles, bins } = statistics ?? {};
-  const entries = statistics ? [['count', `${count}${all ? '' : ' (a sample)'}`]] : [];
+/**
+ * Shows statistics and the histogram; without statistics, nothing. If they are not those of all items, each line says of
+ * which `part` they are. `canScan` states whether those of all visible items can be computed.
+ */
+function showStatistics(statistics, part = 'sample', canScan = false) {
+  const { all, count, rows, nulls, nan, infinite, min, max, mean, median, kept, std, bins } = statistics ?? {};
+  const of = all ? '' : ` (${part})`;
+  $('#scan').hidden = !canScan;
+  const entries = [];
+  if (rows !== undefined) entries.push(['rows', all ? `all ${rows}` : `${rows} of ${app.items.shape[0]}`]);
+  if (statistics) entries.push([`count${of}`, String(count)]);
   if (nulls) entries.push(['null', String(nulls)]);
   if (nan) entries.push(['NaN', String(nan)]);
   if (infinite) entries.push(['infinite', String(infinite)]);
   if (min !== undefined) {
-    const median = percentiles.find(([percent]) => percent === 50)[1];
     const place = (text, at) => {
       const button = element('button', { type: 'button', title: 'Show it' }, app.items.table ? `row ${at}` : `[${at.join(', ')}]`);
-      button.addEventListener('click', () => goTo(at));
+      button.addEventListener('click', () => {
+        if (!app.items.table) $('#index').value = at.join(', ');
+        goTo(at);
+      });
       return element('span', {}, `${text} at `, button);
     };
-    entries.push(['min', place(statistics.minText ?? short(min), statistics.minAt)]);
-    entries.push(['max', place(statistics.maxText ?? short(max), statistics.maxAt)]);
+    entries.push([`min${of}`, place(statistics.minText ?? short(min), statistics.minAt)]);
+    entries.push([`max${of}`, place(statistics.maxText ?? short(max), statistics.maxAt)]);
     // The middle of times has no use as a number.
     if (!statistics.maxText || Number.isFinite(Number(statistics.maxText)) || /^(True|False)$/.test(statistics.maxText)) {
-      entries.push(['mean', short(mean)], ['median', short(median)], ['std', short(std)]);
+      entries.push([`mean${of}`, short(mean)], [`median${of}`, `${kept ? '' : 'about '}${short(median)}`], [`std${of}`, short(std)]);
     }
   }
   define($('#statistics'), entries);
@@ -576,15 +636,32 @@ function endCheck(text) {
 
 const plural = (count, name) => `${count} ${name}${count === 1 ? '' : 's'}`;
 
-function showReport({ kind, good, complete, content, omitted, findings, members }) {
+/** The heading of a report: what the check has shown, and what it cannot show. */
+function verdictOf({ good, complete, content, unverified, members }) {
+  if (!good) return 'The file is damaged';
+  if (!content) return 'The structure is sound; the data was not checked';
+  const decoded = complete ? 'All blocks decode.' : 'All checked blocks decode.';
+  if (unverified === 0) return `${decoded} They agree with the checksums.`;
+  const files = members && unverified > 1 ? `${unverified} members have` : 'The file has';
+  return `${decoded} ${files} no checksums: changed values cannot be detected.`;
+}
+
+function showReport(report) {
+  const { kind, good, complete, content, omitted, findings, members } = report;
   const scope = content ? 'The structure and all blocks were checked.' : 'The structure was checked; no block was decoded.';
-  const verdict = good ? (findings.length ? 'No errors' : 'Nothing wrong was found') : 'The file is damaged';
+  const verdict = verdictOf(report);
+  for (const { file, chunk, severity } of findings) {
+    if (chunk === null || severity !== 'error') continue;
+    const key = keyOf(file) ?? '';
+    damaged.set(key, (damaged.get(key) ?? new Set()).add(chunk));
+  }
   const parts = [
     element('p', { className: `verdict ${good ? 'good' : 'bad'}` }, verdict),
     element('p', { className: 'quiet' }, `${kind ?? 'unknown kind'}. ${scope}${complete ? '' : ' Parts exceed the limits of this page and were not checked.'}`),
   ];
   if (findings.length) {
     const names = [...(members ? ['member'] : []), 'severity', 'offset', 'part', 'rule', 'expected', 'found'];
+    parts.push(element('p', { className: 'quiet narrow' }, 'Swipe the findings sideways to see all columns.'));
     parts.push(reportTable('Findings', names, findings.map((finding) => [
       ...(members ? [element('td', {}, finding.file ?? '')] : []),
       element('td', { className: `tight ${finding.severity}` }, finding.severity), element('td', { className: 'tight' }, finding.part === 'file' && !finding.len ? '' : `${finding.offset}, ${size(finding.len)}`),
@@ -620,25 +697,37 @@ function keyOf(file) {
 function placeOf({ file, part, chunk }) {
   const key = keyOf(file);
   if (chunk === null || (file ? key === undefined : !isPossible('chunks'))) return element('td', { className: 'tight' }, part);
-  const button = element('button', { type: 'button', title: 'Show it in the map of the chunks' }, part);
+  return element('td', { className: 'tight' }, chunkButton(chunk, key));
+}
+
+/** A button that shows a chunk, of the entry `key` if it is set, in the map. */
+function chunkButton(chunk, key) {
+  const button = element('button', { type: 'button', title: 'Show it in the map of the chunks' }, `chunk ${chunk}`);
   button.addEventListener('click', async () => {
     if (key !== undefined) await chooseEntry(key);
     if (!isPossible('chunks')) return;
     app.state.chunk = chunk;
     show('chunks');
     views.chunks.choose(chunk);
+    $('#chunks').focus();
   });
-  return element('td', { className: 'tight' }, button);
+  return button;
 }
 
 // Saving.
 
 /** The ranges of what is saved, for each axis, and the axes that the saved array has. */
 function savedRanges() {
-  const { state, items } = app;
+  const { items } = app;
   const scope = $('#scope').value;
   if (scope === 'all') return { ranges: items.shape.map((side) => [0, side]), kept: items.shape.map(() => true) };
-  if (scope === 'slice') return parseSlice($('#slice').value || $('#slice').placeholder, items.shape);
+  if (scope === 'slice') return parseSlice($('#slice').value, items.shape);
+  return shownRanges();
+}
+
+/** The ranges of what is visible, and the axes that vary in it. */
+function shownRanges() {
+  const { state, items } = app;
   const ndim = items.shape.length;
   const view = views[state.view];
   const ranges = state.at.map((index) => [index, index + 1]);
@@ -651,25 +740,51 @@ function savedRanges() {
   return { ranges, kept };
 }
 
-/** The ranges of a slice in the notation of Python, without steps: `0:10, :, -1`. */
+/** The ranges of a slice in the notation of Python, without steps: `0:10, :, -1`. It has at least one item of each axis. */
 function parseSlice(text, shape) {
-  const parts = text.replace(/[[\]]/g, '').split(',').map((part) => part.trim()).filter(Boolean);
+  const parts = text.replace(/[[\]]/g, '').split(',').map((part) => part.trim());
   if (parts.length > shape.length) throw new Error(`The slice ${text} has ${plural(parts.length, 'part')}, but there ${shape.length === 1 ? 'is 1 axis' : `are ${shape.length} axes`}.`);
   const kept = shape.map(() => true);
   const ranges = shape.map((side, axis) => {
-    const [, first, colon, last] = /^(-?\d*)(:?)(-?\d*)$/.exec(parts[axis] ?? ':') ?? [];
-    const number = (text, missing) => (text === '' ? missing : Number(text) < 0 ? Number(text) + side : Number(text));
-    if (first === undefined || !colon && first === '') throw new Error(`Expected an index or a range such as 0:10 for axis ${axis}, found ${parts[axis]}`);
-    const start = number(first, 0);
-    if (!colon) {
+    const part = parts[axis] ?? ':';
+    const found = /^(?:(-?\d+)|(-?\d+)? *: *(-?\d+)?)$/.exec(part);
+    if (!found) throw new Error(`Expected an index or a range such as 0:10 for axis ${axis}, found ${part || 'nothing'}`);
+    const [, index, first, last] = found;
+    const number = (text, missing) => (text === undefined ? missing : Number(text) < 0 ? Number(text) + side : Number(text));
+    if (index !== undefined) {
       kept[axis] = false;
-      if (!(start >= 0 && start < side)) throw new Error(`The index ${first} of axis ${axis} is not from 0 to ${side - 1}.`);
-      return [start, start + 1];
+      const at = number(index);
+      if (!(at >= 0 && at < side)) throw new Error(`The index ${index} of axis ${axis} is not from 0 to ${side - 1}.`);
+      return [at, at + 1];
     }
-    const within = (index) => Math.min(Math.max(0, index), side);
-    return [within(start), Math.max(within(start), within(number(last, side)))];
+    const [start, end] = [number(first, 0), number(last, side)];
+    if (start < 0 || end > side) throw new Error(`The range ${part} of axis ${axis} is not within 0:${side}.`);
+    if (start >= end && part !== ':') throw new Error(`The range ${part} of axis ${axis} has no items.`);
+    return [start, end];
   });
   return { ranges, kept };
+}
+
+/** Shows what saving has done, or why nothing is saved. */
+function showSaved(text, isBad = false) {
+  $('#save-text').value = text;
+  $('#save-text').classList.toggle('bad', isBad);
+  $('#slice').setAttribute('aria-invalid', isBad && !$('#slice').hidden);
+}
+
+/** Shows what the slice is that would be saved. */
+function showSlice() {
+  if ($('#slice').hidden) return showSaved('');
+  if ($('#slice').value.trim() === '') return showSaved(`An example: ${$('#slice').placeholder} (the end of a range is not included)`);
+  try {
+    const { ranges } = savedRanges();
+    const sides = ranges.map(([start, end]) => end - start);
+    const count = sides.reduce((product, side) => product * side, 1);
+    const what = app.items.table ? plural(count, 'row') : `${sides.join(' x ')} items, ${size(count * app.items.typesize)}`;
+    showSaved(`${what} (the end of a range is not included)`);
+  } catch (error) {
+    showSaved(error.message, true);
+  }
 }
 
 async function saveAs(format, column) {
@@ -679,8 +794,9 @@ async function saveAs(format, column) {
   try {
     request = { ...savedRanges(), column };
   } catch (error) {
-    return app.fail(error);
+    return showSaved(error.message, true);
   }
+  showSaved('');
   const part = $('#scope').value === 'all' ? '' : request.ranges.map(([start, end], axis) => (request.kept[axis] ? `${start}-${end}` : start)).join('_');
   const name = [base, column, part].filter(Boolean).join('_');
   app.run('export', { request, format }, ({ done, bytes }) => {
@@ -691,6 +807,7 @@ async function saveAs(format, column) {
 function download(blob, name) {
   const link = element('a', { href: URL.createObjectURL(blob), download: name });
   link.click();
+  showSaved(`Saved ${name}, ${size(blob.size)}.`);
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
@@ -768,12 +885,20 @@ for (const [id, view, action] of [
   ['#plot-in', 'plot', (view) => view.zoom(1.5)], ['#plot-out', 'plot', (view) => view.zoom(1 / 1.5)], ['#plot-fit', 'plot', (view) => view.fit()],
 ]) $(id).addEventListener('click', () => action(views[view]));
 $('#cancel').addEventListener('click', () => { running.clear(); app.client.cancel($('#progress').dataset.type); showProgress(undefined); });
+const enterIndex = () => { app.index = $('#index').value; goTo(numbersOf(app.index)); };
+$('#index').addEventListener('change', enterIndex);
+// The same text again is no change.
+$('#index').addEventListener('keydown', (event) => { if (event.key === 'Enter' && $('#index').value === app.index) enterIndex(); });
+$('#scan').addEventListener('click', () => views.picture.scan(shownRanges().ranges));
 $('#read-all').addEventListener('click', () => (app.items.table ? columns : views[app.state.view]).readAll());
 /** Shows what the chosen part needs: the field of the slice. A picture is of what is visible. */
 function showScope() {
   $('#slice').hidden = $('#scope').value !== 'slice';
   $('[data-format=png]').hidden = $('#scope').value !== 'visible' || app.state.view === 'table';
+  showSlice();
 }
+$('#slice').addEventListener('input', showSlice);
+$('#slice').addEventListener('keydown', (event) => { if (event.key === 'Enter') saveAs($('[data-format=npy]').hidden ? 'csv' : 'npy'); });
 $('#scope').addEventListener('change', () => {
   showScope();
   if (!$('#slice').hidden) $('#slice').focus();

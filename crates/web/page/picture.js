@@ -1,6 +1,6 @@
 // The picture of a plane: zoom, pan, a marked item.
 
-import { colour, eachFrame, element, prepared, short } from './text.js';
+import { colour, eachFrame, element, hatch, prepared, short } from './text.js';
 
 const MAX_SCALE = 64;
 
@@ -44,6 +44,9 @@ export class Picture {
   }
 
   changed() {
+    // One finger then moves the page, because all of the picture is visible.
+    this.#endScan();
+    this.canvas.dataset.fit = this.#isComplete(0) && this.#isComplete(1);
     this.app.state.center = this.window.center;
     this.app.state.scale = this.window.scale;
     this.draw();
@@ -66,6 +69,7 @@ export class Picture {
 
   #resized() {
     if (!this.canvas.clientWidth || !this.app.items?.shape || this.app.state.view !== 'picture') return;
+    this.#endScan();
     this.draw();
     this.read();
   }
@@ -121,9 +125,15 @@ export class Picture {
     this.changed();
   }
 
+  /** Whether all indices of the rows, or of the columns, fit on the screen. */
+  #isComplete(k) {
+    return this.#shape[k] * this.window.scale[k] <= [this.canvas.clientHeight, this.canvas.clientWidth][k] + 0.5;
+  }
+
   #clamp() {
     const shape = this.#shape;
-    this.window.center = this.window.center.map((center, k) => Math.min(Math.max(center, 0), shape[k]));
+    this.window.center = this.window.center.map((center, k) =>
+      (this.#isComplete(k) ? shape[k] / 2 : Math.min(Math.max(center, 0), shape[k])));
   }
 
   #read(budget) {
@@ -134,6 +144,20 @@ export class Picture {
     const { axes, at, field } = this.app.state;
     const request = { axes, at, field, rows, cols, steps };
     this.app.run('picture', { request, colours: this.app.colours(), budget: budget ?? this.app.budget() }, (answer) => this.#receive(answer));
+  }
+
+  /** Computes the statistics of all visible items; those of the picture are of its pixels. */
+  scan(ranges) {
+    this.app.run('scan', { request: { ranges, field: this.app.state.field } }, (answer) => {
+      this.scanned = answer.statistics;
+      this.app.showStatistics(answer.statistics, answer.done ? 'readable' : 'sample');
+    });
+  }
+
+  /** The visible items have changed. */
+  #endScan() {
+    this.scanned = undefined;
+    this.app.cancel('scan');
   }
 
   /** Reads all blocks of what is visible. */
@@ -151,8 +175,9 @@ export class Picture {
       canvas.getContext('2d').putImageData(image, 0, 0);
       this.image = { canvas, facts };
     }
-    this.app.showLegend(low, high);
-    this.app.showStatistics(statistics);
+    this.app.showLegend(low, high, facts.unreadable.length > 0);
+    const isWhole = facts.rowStep === 1 && facts.colStep === 1 && facts.done + facts.unreadable.length === facts.blocks;
+    if (!this.scanned) this.app.showStatistics(statistics, isWhole ? 'readable' : 'sample', answer.done && !isWhole);
     const [rows, cols] = this.visible();
     this.canvas.setAttribute('aria-label', `Picture of the rows ${rows[0]} to ${rows[1]} and the columns ${cols[0]} to `
       + `${cols[1]}, values from ${short(statistics.min)} to ${short(statistics.max)}`);
@@ -176,6 +201,10 @@ export class Picture {
       context.rect(x, y, xEnd - x, yEnd - y);
       context.clip();
       context.drawImage(canvas, left, top, right - left, bottom - top);
+      for (const { rows, cols } of facts.unreadable) {
+        const [y, x] = this.#toScreen(facts.row + rows[0] * facts.rowStep, facts.col + cols[0] * facts.colStep);
+        hatch(context, x, y, cols[1] * facts.colStep * this.window.scale[1], rows[1] * facts.rowStep * this.window.scale[0]);
+      }
       context.restore();
     }
     this.#drawEdges(context, width, height);
@@ -248,7 +277,13 @@ export class Picture {
       moved = 0;
     });
     const end = (event) => pointers.delete(event.pointerId);
-    canvas.addEventListener('pointerup', end);
+    // A tap; a mouse has pointed already.
+    canvas.addEventListener('pointerup', (event) => {
+      if (this.window && pointers.size === 1 && moved <= 3) this.point(...this.#toIndex(event.offsetY, event.offsetX).map(Math.floor));
+      end(event);
+    });
+    // Two fingers zoom, they do not move the page.
+    canvas.addEventListener('touchstart', (event) => { if (event.touches.length > 1) event.preventDefault(); }, { passive: false });
     canvas.addEventListener('pointercancel', end);
     canvas.addEventListener('pointermove', (event) => {
       if (!this.window) return;
@@ -310,7 +345,9 @@ export class Picture {
     const [x, width] = part(cols, facts.col, facts.colStep, facts.width);
     out.width = width;
     out.height = height;
-    out.getContext('2d').drawImage(canvas, x, y, width, height, 0, 0, width, height);
+    const context = out.getContext('2d');
+    context.drawImage(canvas, x, y, width, height, 0, 0, width, height);
+    for (const { rows, cols } of facts.unreadable) hatch(context, cols[0] - x, rows[0] - y, cols[1], rows[1]);
     return new Promise((resolve) => { out.toBlob(resolve, 'image/png'); });
   }
 }

@@ -87,7 +87,8 @@ export class Plot {
     const request = { axes: [axis], at, field, range: this.visible(), width };
     this.app.run('plot', { request, budget: budget ?? this.app.budget() }, (answer) => {
       this.answer = answer;
-      this.app.showStatistics(answer.statistics);
+      const { facts } = answer;
+      this.app.showStatistics(answer.statistics, facts.done + facts.unreadable.length === facts.blocks ? 'readable' : 'sample');
       this.canvas.dataset.done = answer.done;
       const { min, max } = answer.statistics;
       this.canvas.setAttribute('aria-label',
@@ -224,7 +225,11 @@ export class Plot {
       last = event.offsetX;
       moved = 0;
     });
-    canvas.addEventListener('pointerup', () => { last = undefined; });
+    canvas.addEventListener('pointerup', (event) => {
+      // A tap; a mouse has pointed already.
+      if (moved <= 3) this.point(this.#itemAt(event.offsetX));
+      last = undefined;
+    });
     canvas.addEventListener('pointercancel', () => { last = undefined; });
     canvas.addEventListener('pointermove', (event) => {
       if (last !== undefined) {

@@ -57,6 +57,25 @@ export function prepared(canvas) {
 /** The colour of a variable of the style sheet. */
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
+/** Fills a rectangle with stripes: what it would show cannot be read. */
+export function hatch(context, left, top, width, height) {
+  context.save();
+  context.beginPath();
+  context.rect(left, top, width, height);
+  context.clip();
+  context.fillStyle = colour('card');
+  context.fillRect(left, top, width, height);
+  context.strokeStyle = colour('bad');
+  context.lineWidth = 1.5;
+  context.beginPath();
+  for (let x = left - height; x < left + width; x += 7) {
+    context.moveTo(x, top + height);
+    context.lineTo(x + height, top);
+  }
+  context.stroke();
+  context.restore();
+}
+
 /** Calls `action` at most once for each frame. */
 export function eachFrame(action) {
   let planned = false;

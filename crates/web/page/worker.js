@@ -333,6 +333,14 @@ const actions = {
       self.postMessage({ id, type: 'plot', done, facts, statistics, columns, bytesRead, ...state }, [columns.buffer]);
     }, () => JSON.parse(viewer.plot_facts()).coarse);
   },
+  async scan(message) {
+    const { id, request } = message;
+    viewer.scan(json(request));
+    await run(message, () => viewer.scan_step(), (done, state) => {
+      const statistics = JSON.parse(viewer.scan_statistics());
+      self.postMessage({ id, type: 'scan', done, statistics, progress: viewer.scan_progress(), bytesRead, ...state });
+    });
+  },
   async map(message) {
     const { id } = message;
     viewer.map();
@@ -377,7 +385,7 @@ self.onmessage = async ({ data: message }) => {
   active.set(type, id);
   try {
     await ready;
-    const long = ['picture', 'plot', 'map', 'column', 'export'].includes(type);
+    const long = ['picture', 'plot', 'scan', 'map', 'column', 'export'].includes(type);
     const result = await actions[type](message);
     if (!long) self.postMessage({ id, type, result, bytesRead });
   } catch (error) {

@@ -363,7 +363,7 @@ pub(crate) fn strides(shape: &[u64], size: usize) -> Vec<usize> {
 }
 
 /// Returns the next position in a grid with these sides, in C order.
-fn advance(mut at: Vec<usize>, parts: &[Vec<Part>]) -> Option<Vec<usize>> {
+pub(crate) fn advance(mut at: Vec<usize>, parts: &[Vec<Part>]) -> Option<Vec<usize>> {
     for axis in (0..at.len()).rev() {
         at[axis] += 1;
         if at[axis] < parts[axis].len() {

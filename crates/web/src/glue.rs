@@ -155,7 +155,27 @@ impl Viewer {
         self.0.plot_statistics().to_string()
     }
 
-    /// Tries to read the next blocks of the picture, the plot or the export.
+    /// Starts statistics of all items of a slice.
+    pub fn scan(&mut self, request: &str) -> Outcome<()> {
+        self.0.scan(&parsed(request)?).map_err(failed)
+    }
+
+    /// Reads a block for the statistics.
+    pub fn scan_step(&mut self) -> Outcome<bool> {
+        self.0.scan_step().map_err(failed)
+    }
+
+    /// Returns the part that was read for the statistics.
+    pub fn scan_progress(&self) -> f64 {
+        self.0.scan_progress()
+    }
+
+    /// Returns the statistics of all items.
+    pub fn scan_statistics(&self) -> String {
+        self.0.scan_statistics().to_string()
+    }
+
+    /// Tries to read the next blocks of the picture, the plot, the statistics or the export.
     pub fn prepare(&mut self, what: &str, count: usize) {
         self.0.prepare(what, count);
     }

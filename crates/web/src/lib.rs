@@ -20,6 +20,7 @@ pub mod picture;
 pub mod plane;
 pub mod plot;
 pub mod rows;
+pub mod scan;
 pub mod source;
 pub mod stats;
 pub mod viewer;

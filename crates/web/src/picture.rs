@@ -28,6 +28,8 @@ pub struct Picture {
     /// For each block whether its pixels are those of its items. Other pixels have the mean of a block close to them.
     exact: Vec<bool>,
     done: usize,
+    /// The blocks that cannot be read: the parts of the rows and of the columns, and the chunk.
+    unreadable: Vec<(usize, usize, u64)>,
     order: Order,
 }
 
@@ -61,6 +63,7 @@ impl Picture {
             exact: vec![false; row_parts.len() * col_parts.len()],
             order: Order::new([row_parts.len(), col_parts.len()]),
             done: 0,
+            unreadable: Vec::new(),
             plane,
             number,
             rows,
@@ -97,7 +100,8 @@ impl Picture {
             let (chunk, block) = self.place(data, row, col);
             let geometry = data.geometry().clone();
             let mean =
-                data.block(chunk, block, |bytes| self.paint_block(&geometry, row, col, bytes))?;
+                data.block(chunk, block, |bytes| self.paint_block(&geometry, row, col, bytes));
+            let mean = mean.inspect_err(|_| self.unreadable.push((row, col, chunk)))?;
             if side > 1 {
                 self.fill(row, col, side, mean);
             }
@@ -198,6 +202,11 @@ impl Picture {
             "colStep": self.cols.step,
             "blocks": self.exact.len(),
             "done": self.done,
+            "unreadable": self.unreadable.iter().map(|&(row, col, chunk)| {
+                let [rows, cols] = [&self.row_parts[row], &self.col_parts[col]]
+                    .map(|part| [part.before, part.count as u64]);
+                json!({ "chunk": chunk, "rows": rows, "cols": cols })
+            }).collect::<Vec<_>>(),
         })
     }
 

@@ -28,6 +28,8 @@ pub struct Plot {
     coarse: Vec<[f64; 2]>,
     stats: Statistics,
     done: usize,
+    /// The chunks of the blocks that cannot be read.
+    unreadable: Vec<u64>,
     order: Order,
     line: Vec<f64>,
 }
@@ -78,6 +80,7 @@ impl Plot {
             coarse: vec![NOTHING; width],
             stats: Statistics::default(),
             done: 0,
+            unreadable: Vec::new(),
             line: Vec::new(),
         })
     }
@@ -104,9 +107,10 @@ impl Plot {
         let mut line = std::mem::take(&mut self.line);
         line.clear();
         let number = &self.number;
-        data.block(chunk, block, |bytes| {
+        let read = data.block(chunk, block, |bytes| {
             number.decode(bytes, start, steps[axis], part.count, &mut line);
-        })?;
+        });
+        read.inspect_err(|_| self.unreadable.push(chunk))?;
         self.stats.add(&line, self.range.start + part.before);
         let mut all = NOTHING;
         let mut item = 0;
@@ -168,6 +172,7 @@ impl Plot {
             "width": self.columns.len(),
             "blocks": self.parts.len(),
             "done": self.done,
+            "unreadable": self.unreadable.iter().map(|chunk| json!({ "chunk": chunk })).collect::<Vec<_>>(),
         })
     }
 

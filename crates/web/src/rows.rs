@@ -9,7 +9,7 @@ use blosc2_store::{BatchArray, CTable, Column, ItemKind, ListArray, Object, Obje
 use serde_json::json;
 
 use crate::date;
-use crate::item::Number;
+use crate::item::{self, Number};
 use crate::printable;
 use crate::stats::Statistics;
 
@@ -116,9 +116,9 @@ impl Rows {
             let values = table.values(column.name(), rows.clone());
             for (k, row) in all.iter_mut().enumerate() {
                 row.push(match &values {
-                    Ok(values) => values.get(k).map_or_else(String::new, |value| {
-                        time(column.kind(), value).unwrap_or_else(|| notation(value))
-                    }),
+                    Ok(values) => {
+                        values.get(k).map_or_else(String::new, |value| text(column.kind(), value))
+                    }
                     Err(error) => printable(&error.to_string()),
                 });
             }
@@ -173,12 +173,26 @@ fn time(kind: &ItemKind, value: &Value) -> Option<String> {
     }
 }
 
+/// The text of a number of 32 bits with a fraction, as in arrays; `None` for other values.
+fn float32(kind: &ItemKind, value: &Value) -> Option<String> {
+    let (ItemKind::Float32, Value::Float(number)) = (kind, value) else { return None };
+    let dtype = Dtype::scalar(Kind::Float, 4).ok()?;
+    Some(item::text(&dtype, &(*number as f32).to_le_bytes()))
+}
+
+/// The text of a value of a column.
+fn text(kind: &ItemKind, value: &Value) -> String {
+    time(kind, value).or_else(|| float32(kind, value)).unwrap_or_else(|| notation(value))
+}
+
 /// The text of a value in a CSV file. Null is an empty field, and strings have no quotes of Python.
 fn field(kind: &ItemKind, value: &Value) -> String {
     match value {
         Value::None => String::new(),
         Value::Str(text) => text.clone(),
-        _ => time(kind, value).unwrap_or_else(|| value.to_string()),
+        _ => {
+            time(kind, value).or_else(|| float32(kind, value)).unwrap_or_else(|| value.to_string())
+        }
     }
 }
 
@@ -307,7 +321,7 @@ impl ColumnStatistics {
             let value =
                 table.values(&self.name, at..at + 1).ok().and_then(|all| all.into_iter().next());
             if let (Ok(kind), Some(value)) = (kind, value) {
-                facts[key] = time(kind, &value).unwrap_or_else(|| notation(&value)).into();
+                facts[key] = text(kind, &value).into();
             }
         }
         facts

@@ -88,7 +88,8 @@ impl Statistics {
     }
 
     /// Returns the statistics. `all` states whether the numbers are all that the view shows. `index` returns the indices
-    /// of the item at a position.
+    /// of the item at a position. If there are more than 131072 numbers, the median, the percentiles and the histogram are
+    /// those of every 2^n-th number, and `kept` is `false`.
     pub fn to_json(&self, all: bool, index: &dyn Fn(u64) -> Vec<u64>) -> Value {
         let mut facts = json!({
             "all": all,
@@ -107,6 +108,12 @@ impl Statistics {
             100.0 => max,
             _ => sorted[((sorted.len() - 1) as f64 * percent / 100.0).round() as usize],
         };
+        let half = sorted.len() / 2;
+        let median = match sorted.len() % 2 {
+            // Half of each, because the sum can be too large for a number.
+            0 => sorted[half - 1] / 2.0 + sorted[half] / 2.0,
+            _ => sorted[half],
+        };
         let percentiles: Vec<[f64; 2]> =
             PERCENTILES.map(|percent| [percent, percentile(percent)]).to_vec();
         let mut bins = [0u64; BINS];
@@ -123,6 +130,8 @@ impl Statistics {
             "positive": Some(self.positive).filter(|value| value.is_finite()),
             "mean": self.sum / self.count as f64,
             "std": (self.squares / self.count as f64).sqrt(),
+            "median": median,
+            "kept": self.every == 1,
             "percentiles": percentiles,
             "bins": bins.to_vec(),
         });
@@ -153,6 +162,9 @@ mod tests {
         // The variance of -1, 3, 4 is 14 / 3.
         assert!((facts["std"].as_f64().unwrap() - (14.0f64 / 3.0).sqrt()).abs() < 1e-12);
         assert_eq!(facts["percentiles"][5], json!([50.0, 3.0]));
+        assert_eq!((&facts["median"], &facts["kept"]), (&json!(3.0), &json!(true)));
+        stats.add(&[3.5], 30);
+        assert_eq!(stats.to_json(true, &|at| vec![at])["median"], 3.25);
         assert_eq!(
             facts["bins"].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>(),
             3
@@ -168,5 +180,6 @@ mod tests {
         assert!(stats.kept.len() <= KEPT);
         let facts = stats.to_json(true, &|at| vec![at]);
         assert_eq!((&facts["mean"], &facts["count"]), (&json!(19.5), &json!(4_000_000)));
+        assert_eq!(facts["kept"], false);
     }
 }

@@ -16,6 +16,7 @@ use crate::picture::Picture;
 use crate::plane::Plane;
 use crate::plot::Plot;
 use crate::rows::{ColumnStatistics, Rows, RowsExport};
+use crate::scan::Scan;
 use crate::source::Source;
 use crate::{colour, facts, item, printable};
 
@@ -51,6 +52,7 @@ pub struct Viewer {
     data: Result<Data>,
     picture: Option<Picture>,
     plot: Option<Plot>,
+    scan: Option<Scan>,
     map: Option<ChunkMap>,
     column: Option<ColumnStatistics>,
     export: Option<Export>,
@@ -78,6 +80,7 @@ impl Viewer {
             data: Err(NOTHING.to_owned()),
             picture: None,
             plot: None,
+            scan: None,
             map: None,
             column: None,
             export: None,
@@ -135,7 +138,7 @@ impl Viewer {
     pub fn choose(&mut self, key: &str) -> Result<()> {
         let contents = self.contents.as_ref().ok_or("the file is not a store")?;
         (self.picture, self.plot, self.map) = (None, None, None);
-        (self.column, self.export) = (None, None);
+        (self.scan, self.column, self.export) = (None, None, None);
         match contents.entry(key).map_err(text)? {
             Entry::File(source) => {
                 let source: Source = Arc::new(Paged::new(source).map_err(text)?);
@@ -304,7 +307,37 @@ impl Viewer {
         self.plot.as_ref().map_or(Value::Null, Plot::statistics)
     }
 
-    /// Tries to read the next `count` blocks of the `picture`, the `plot` or the `export`, or fewer if they are large.
+    /// Starts statistics of all items in `ranges` (a range for each axis), of the number `field`.
+    ///
+    /// # Errors
+    /// There are no such items.
+    pub fn scan(&mut self, request: &Value) -> Result<()> {
+        let data = self.data.as_ref().map_err(|error| error.clone())?;
+        let (field, ranges) = (index(&request["field"])?, ranges(&request["ranges"])?);
+        self.scan = Some(Scan::new(data, field, &ranges).map_err(text)?);
+        Ok(())
+    }
+
+    /// Reads the next block for the statistics. Returns whether there are more.
+    ///
+    /// # Errors
+    /// The block cannot be read. The next call continues with the next block.
+    pub fn scan_step(&mut self) -> Result<bool> {
+        let (Ok(data), Some(scan)) = (&mut self.data, &mut self.scan) else { return Ok(false) };
+        scan.step(data).map_err(text)
+    }
+
+    /// Returns the part that was read for the statistics, from 0 to 1.
+    pub fn scan_progress(&self) -> f64 {
+        self.scan.as_ref().map_or(1.0, Scan::progress)
+    }
+
+    /// Returns the statistics of all items.
+    pub fn scan_statistics(&self) -> Value {
+        self.scan.as_ref().map_or(Value::Null, Scan::statistics)
+    }
+
+    /// Tries to read the next `count` blocks of the `picture`, the `plot`, the `scan` or the `export`, or fewer if they are large.
     /// Errors are not returned: the step that needs the block returns them. A source that does not wait can so learn which
     /// bytes are needed. Does nothing for files whose blocks do not stay in memory.
     pub fn prepare(&mut self, what: &str, count: usize) {
@@ -316,6 +349,7 @@ impl Viewer {
         let blocks = match (what, &self.export) {
             ("picture", _) => self.picture.as_ref().map(|picture| picture.next_blocks(data, count)),
             ("plot", _) => self.plot.as_ref().map(|plot| plot.next_blocks(data, count)),
+            ("scan", _) => self.scan.as_ref().map(|scan| scan.next_blocks(data, count)),
             ("export", Some(Export::Slice(slice, _))) => Some(slice.next_blocks(data, count)),
             _ => None,
         };

@@ -28,7 +28,7 @@ mod lazy;
 mod params;
 mod part;
 mod plan;
-mod rules;
+pub(crate) mod rules;
 mod special;
 mod streams;
 #[cfg(test)]

@@ -4,7 +4,8 @@ use crate::FormatError;
 use crate::report::{Checker, Rule, Severity};
 
 const HEADER_SECTION: &str = "Chunk: header";
-const BLOCKS: &str = "Chunk: blocks";
+/// The section about the blocks of a chunk whose header is valid.
+pub(crate) const BLOCKS: &str = "Chunk: blocks";
 const SPECIAL_VALUES: &str = "Chunk: special values";
 const VL: &str = "Chunk: variable-length blocks";
 

@@ -7,6 +7,7 @@ use super::field::{self, Field};
 use super::header::TRAILER_LEN_FROM_END;
 use super::parts::Parts;
 use super::{Layout, Offset, rules};
+use crate::chunk::rules::BLOCKS;
 use crate::report::{Checker, Finding, Part, Rule, Severity};
 
 /// A position, a number of bytes, and the expected content.
@@ -52,10 +53,12 @@ pub(super) fn note(
     fields.extend(all.map(|(field, _)| (Part::Header, field)));
     if let Some(index) = parts.and_then(|parts| parts.index) {
         // A warning or a note is about a readable chunk, for example one with a user-defined filter.
+        // A chunk with a valid header is where the index says, whatever its blocks contain.
         let lost = |finding: &Finding| {
             is_error(finding)
                 && matches!(finding.part, Part::Chunk(_))
                 && finding.rule.id.starts_with("chunk.")
+                && finding.rule.section != BLOCKS
         };
         if checker.findings().get(before..).unwrap_or_default().iter().any(lost) {
             let expected = "the positions of the chunks";

@@ -401,6 +401,23 @@ fn the_number_of_chunks_is_that_of_readers() {
     assert!(is_over(outline.insert(0, &chunk).map(drop), max));
 }
 
+/// A chunk whose header is valid is where the index says, whatever its blocks contain.
+#[test]
+fn only_a_wrong_chunk_header_makes_the_index_suspect() {
+    let frame = sample();
+    let start = Header::parse(&frame).unwrap().header_len as usize;
+    let broken = |at: usize, value: u8| {
+        let mut broken = frame.clone();
+        broken[start + at] = value;
+        ids(&broken).into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    // The version of the first chunk, its first block start, and the size of its first stream.
+    assert_eq!(broken(0, 0), ["chunk.version", "frame.suspect"]);
+    assert_eq!(broken(35, 0x7f), ["chunk.bstart"]);
+    let stream = u32::from_le_bytes(frame[start + 32..start + 36].try_into().unwrap()) as usize;
+    assert_eq!(broken(stream + 3, 0x7f), ["chunk.csize"]);
+}
+
 /// Chunks of one value are not decoded, so that they do not count.
 #[test]
 fn a_check_of_very_many_equal_bytes_is_complete() {

@@ -169,6 +169,7 @@ test('the entries of stores are listed and opened', () => withPage(async (page) 
 test('the rows of a table are shown', () => withPage(async (page) => {
   await choose(page, 'table.b2z');
   await settled(page, 'table');
+  assert.equal(await page.getAttribute('#tab-picture', 'title'), 'A picture shows an array; this is a table.');
   assert.deepEqual(await page.locator('#table thead th').allTextContents(), ['index', 'id', 'speed', 'name']);
   await page.fill('#row', '4321');
   await page.press('#row', 'Enter');
@@ -234,6 +235,7 @@ test('a column of a table has statistics', () => withPage(async (page) => {
   assert.equal(speed.null, '429');
   assert.equal(speed.NaN, '234');
   assert.equal(speed.count, String(3000 - 429));
+  assert.equal(speed.rows, 'all 3000');
   assert.equal(speed.max, '2999.5 at row 2999');
   assert.equal(speed.min, '1.5 at row 1');
   assert.match((await column('when')).max, /^2020-01-01T00:49:59\.000000 at row 2999$/);
@@ -268,7 +270,7 @@ test('rows of a table are saved', () => withPage(async (page) => {
   await page.selectOption('#scope', 'slice');
   await page.fill('#slice', 'x');
   await page.click('[data-format=csv]');
-  await page.waitForFunction(() => document.querySelector('#message').textContent.includes('Expected an index or a range'));
+  await page.waitForFunction(() => document.querySelector('#save-text').value.includes('Expected an index or a range'));
 }));
 
 test('objects, batches and lists are shown as text', () => withPage(async (page) => {
@@ -296,10 +298,18 @@ test('an index is reached', () => withPage(async (page) => {
   const goTo = async (text, expected) => {
     await page.fill('#index', text);
     await page.press('#index', 'Enter');
-    await page.waitForFunction((expected) => document.querySelector('#value').value === expected, expected);
+    await page.waitForFunction((expected) => document.querySelector('#index-value').value === expected, expected);
+    assert.equal(await page.inputValue('#index'), text);
+    assert.equal(await page.getAttribute('#index', 'aria-invalid'), String(expected.startsWith('Expected')));
   };
   await goTo('3, 20, 70', value(3, 20, 70));
   await goTo('[19 59 79]', value(19, 59, 79));
+  await goTo('-1, -2, 5', value(19, 58, 5));
+  // The pointer has its own text.
+  await page.hover('#picture');
+  await page.waitForFunction(() => document.querySelector('#value').value.startsWith('[19, '));
+  assert.equal(await page.inputValue('#index-value').catch(() => page.textContent('#index-value')), value(19, 58, 5));
+  await goTo('-21, 0, 0', 'Expected 3 indices from 0, 0, 0 to 19, 59, 79');
   await goTo('1, 2', 'Expected 3 indices from 0, 0, 0 to 19, 59, 79');
   await view(page, 'plot');
   await goTo('3, 20, 70', value(3, 20, 70));
@@ -321,6 +331,74 @@ test('a slice is saved', () => withPage(async (page) => {
   assert.deepEqual([0, 4, 8, 12].map((at) => found.items.readInt32LE(at)), items);
 }));
 
+test('a slice is described before it is saved, and refused if it is none', () => withPage(async (page) => {
+  await choose(page, 'volume.b2nd');
+  await view(page, 'picture');
+  await page.selectOption('#scope', 'slice');
+  const says = async (text, expected) => {
+    await page.fill('#slice', text);
+    assert.match(await page.textContent('#save-text'), expected, text);
+  };
+  let saved = 0;
+  page.on('download', () => { saved += 1; });
+  for (const [text, expected] of [
+    ['2-4', /^Expected an index or a range such as 0:10 for axis 0, found 2-4$/],
+    ['1:2:3', /found 1:2:3$/],
+    ['2:4,', /found nothing$/],
+    ['4:2', /^The range 4:2 of axis 0 has no items\.$/],
+    [':, 7:7', /^The range 7:7 of axis 1 has no items\.$/],
+    ['0:21', /^The range 0:21 of axis 0 is not within 0:20\.$/],
+    ['20', /^The index 20 of axis 0 is not from 0 to 19\.$/],
+    ['1, 2, 3, 4', /4 parts, but there are 3 axes/],
+  ]) {
+    await says(text, expected);
+    assert.equal(await page.getAttribute('#slice', 'aria-invalid'), 'true');
+    await page.press('#slice', 'Enter');
+    assert.match(await page.textContent('#save-text'), expected, text);
+  }
+  await says('', /^An example: 0:10, :, : \(the end of a range is not included\)$/);
+  await page.click('[data-format=npy]');
+  assert.match(await page.textContent('#save-text'), /^Expected an index or a range/);
+  await says('2:4, -1, -5:', /^2 x 1 x 5 items, 40 bytes \(the end of a range is not included\)$/);
+  assert.equal(await page.getAttribute('#slice', 'aria-invalid'), 'false');
+  const [download] = await Promise.all([page.waitForEvent('download'), page.press('#slice', 'Enter')]);
+  assert.deepEqual(parseNpy(readFileSync(await download.path())).shape, [2, 5]);
+  assert.match(await page.textContent('#save-text'), /^Saved volume_2-4_59_75-80\.npy, 168 bytes\.$/);
+  assert.equal(saved, 1);
+}));
+
+test('statistics of a sample are marked, and those of all items are computed', () => withPage(async (page) => {
+  await choose(page, 'picture.b2nd');
+  await settled(page, 'picture');
+  await page.click('#zoom-out');
+  await page.click('#zoom-out');
+  await settled(page, 'picture');
+  const sampled = await statistics(page);
+  assert.deepEqual(Object.keys(sampled).filter((name) => name !== 'NaN'),
+    ['count', 'min', 'max', 'mean', 'median', 'std'].map((name) => `${name} (sample)`));
+  await page.click('#scan');
+  await page.waitForFunction(() => document.querySelector('#statistics dt').textContent === 'count');
+  const { items } = parseNpy(readFileSync(`${FILES}/picture.npy`));
+  const values = new Float32Array(items.buffer.slice(items.byteOffset, items.byteOffset + items.length));
+  const finite = values.filter(Number.isFinite).sort();
+  const all = await statistics(page);
+  const place = (value) => { const at = values.indexOf(value); return `at [${Math.floor(at / 500)}, ${at % 500}]`; };
+  const text = (value) => String(Number(value.toPrecision(6)));
+  assert.equal(all.count, String(values.length));
+  assert.equal(all.min, `${text(finite[0])} ${place(finite[0])}`);
+  assert.equal(all.max, `${text(finite.at(-1))} ${place(finite.at(-1))}`);
+  // There are more numbers than are kept for the median.
+  assert.match(all.median, /^about /);
+  assert.equal(await page.isVisible('#scan'), false);
+  // New colours do not bring the sample back.
+  await page.selectOption('#map', 'grey');
+  await settled(page, 'picture');
+  assert.equal((await statistics(page)).max, all.max);
+  await page.click('#zoom-in');
+  await settled(page, 'picture');
+  assert.equal((await statistics(page)).max, undefined);
+}, { viewport: { width: 360, height: 740 } }));
+
 test('all members of a store are checked', () => withPage(async (page) => {
   const report = async (name) => {
     await choose(page, name);
@@ -329,7 +407,7 @@ test('all members of a store are checked', () => withPage(async (page) => {
     await page.waitForSelector('#report[data-done=true]');
     return page.textContent('#report');
   };
-  assert.match(await report('store.b2z'), /Nothing wrong was found|No errors/);
+  assert.match(await report('store.b2z'), /^All blocks decode\. They agree with the checksums\./);
   const members = await page.locator('#report table.members tbody tr td:first-child').allTextContents();
   for (const name of ['embed.b2e', 'first/place.b2nd', 'first/speed.b2nd', 'second.b2nd']) assert.ok(members.includes(name), name);
   assert.match(await report('embed.b2e'), /embedded store\. .*\/b\/c/);
@@ -362,9 +440,67 @@ test('a damaged chunk is found', () => withPage(async (page) => {
   await page.click('#check-all');
   await page.waitForSelector('#report[data-done=true]');
   assert.match(await page.textContent('#report'), /The file is damaged/);
+  // The header of the chunk is good, so nothing speaks against the index.
+  assert.deepEqual(await page.locator('#report table.findings tbody td:nth-child(4)').allTextContents(), ['chunk.csize']);
+  const chunk = await page.textContent('#report button');
   await page.click('#report button');
   await page.waitForSelector('#panel-chunks:not([hidden])');
+  await page.waitForFunction((chunk) => document.querySelector('#damaged').textContent === `Striped: cannot be read, ${chunk}`, chunk);
+  assert.match(await page.textContent('#value'), /; it cannot be read$/);
 }));
+
+test('what cannot be read of a picture is striped, and its chunk is named', () => withPage(async (page) => {
+  const buffer = readFileSync(`${FILES}/picture.b2nd`);
+  // In a stream of a block.
+  const start = Math.floor(buffer.length / 5);
+  for (let at = start; at < start + 400; at += 1) buffer[at] ^= 0x5a;
+  await page.setInputFiles('#file', { name: 'torn.b2nd', mimeType: 'application/octet-stream', buffer });
+  await page.waitForFunction(() => document.querySelector('#file-name').textContent.startsWith('torn.b2nd ·'));
+  await settled(page, 'picture');
+  assert.match(await page.textContent('#partial-text'), /^1 block cannot be read, in chunk \d+: ./);
+  await page.waitForSelector('#unreadable:not([hidden])');
+  assert.ok(Object.keys(await statistics(page)).includes('count (readable)'));
+  const hasStripes = await page.evaluate(() => {
+    const canvas = document.querySelector('#picture');
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    for (let at = 0; at < data.length; at += 4) if (data[at] === 0xa3 && data[at + 1] === 0x21 && data[at + 2] === 0x3f) return true;
+    return false;
+  });
+  assert.ok(hasStripes);
+  const chunk = await page.textContent('#partial-text button');
+  await page.click('#partial-text button');
+  await page.waitForSelector('#panel-chunks:not([hidden])');
+  await page.waitForFunction((chunk) => document.querySelector('#damaged').textContent.endsWith(chunk), chunk);
+}));
+
+test('a check states what it does not show', () => withPage(async (page) => {
+  await choose(page, 'volume.b2nd');
+  await page.click('#tab-check');
+  const heading = async (button) => {
+    await page.click(button);
+    await page.waitForSelector('#report[data-done=true]');
+    return page.textContent('#report .verdict');
+  };
+  assert.equal(await heading('#check-structure'), 'The structure is sound; the data was not checked');
+  assert.equal(await heading('#check-all'), 'All blocks decode. The file has no checksums: changed values cannot be detected.');
+}));
+
+test('a tap shows a value, and at Fit one finger moves the page', () => withPage(async (page) => {
+  await choose(page, 'volume.b2nd');
+  await view(page, 'picture');
+  await page.tap('#picture');
+  await page.waitForFunction(() => /^\[9, (29|30), (39|40)\] {2}\d/.test(document.querySelector('#value').value));
+  const action = () => page.evaluate(() => getComputedStyle(document.querySelector('#picture')).touchAction);
+  assert.equal(await action(), 'pan-x pan-y');
+  await page.click('#zoom-in');
+  await page.click('#zoom-in');
+  assert.equal(await action(), 'none');
+  // Above the views: what the file is.
+  assert.match(await page.textContent('#brief'), /^20 x 60 x 80 items, <i4, 375\.0 KiB stored in .* \(ratio [\d.]+\)$/);
+  await choose(page, 'store.b2z');
+  const [tree, tabs] = await Promise.all(['#tree', '#tabs'].map(async (each) => (await page.locator(each).boundingBox()).y));
+  assert.ok(tree < tabs);
+}, { viewport: { width: 390, height: 800 }, hasTouch: true }));
 
 test('files that cannot be opened have a message', () => withPage(async (page) => {
   const fails = async (name, text) => {
@@ -448,6 +584,8 @@ test('a hash of another file is ignored', () => withPage(async (page) => {
 test('everything can be used with the keyboard', () => withPage(async (page) => {
   await choose(page, 'volume.b2nd');
   await settled(page, 'picture');
+  // The button that opened the file is hidden.
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'tab-picture');
   await page.focus('#tab-picture');
   await page.keyboard.press('ArrowRight');
   await settled(page, 'plot');
