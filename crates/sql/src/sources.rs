@@ -28,7 +28,6 @@ const DIRECTORY: &str = "b2d";
 
 /// The extensions of files that can be read, with the names of their formats in DataFusion.
 const FORMATS: [(&str, &str); 10] = [
-    (DIRECTORY, "b2z"),
     ("b2z", "b2z"),
     ("b2nd", "b2nd"),
     ("csv", "csv"),
@@ -38,6 +37,7 @@ const FORMATS: [(&str, &str); 10] = [
     ("jsonl", "json"),
     ("parquet", "parquet"),
     ("arrow", "arrow"),
+    (DIRECTORY, "b2z"),
 ];
 const PATTERN: [char; 3] = ['*', '?', '['];
 
