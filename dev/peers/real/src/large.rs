@@ -1,4 +1,4 @@
-//! One array of 100 GB and 10,000,000 chunks, nearly all of which are special chunks.
+//! One array of 100 GB and 10,000,000 chunks. Nearly all of them are special chunks.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ pub const CHILD: &str = "--large";
 /// One chunk for each row, of 10 kB.
 const ROWS: u64 = 10_000_000;
 const COLUMNS: u64 = 1250;
-/// The rows with items that are not zero: one of so many.
+/// The step between the rows with items that are not zero.
 const STEP: u64 = 100_000;
 /// The operations, in the order in which the file is changed.
 const TASKS: [(&str, &str); 6] = [
