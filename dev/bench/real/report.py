@@ -106,7 +106,9 @@ def plot(about, records):
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_minor_formatter("")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if axes.get_yscale() == "log" else "")
+    # With all digits, the labels near a power of ten overlap.
+    is_log = axes.get_yscale() == "log"
+    axes.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if is_log and f"{value:e}"[0] in "25" else "")
     axes.set_xlabel("read everything with one thread, GB/s of uncompressed data")
     axes.set_ylabel("compression ratio")
     axes.set_title(f"{about['name']}: {about['about']}")
