@@ -12,8 +12,8 @@ use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use futures::StreamExt;
 use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, RANGE,
-    TRANSFER_ENCODING,
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG,
+    RANGE, TRANSFER_ENCODING,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use http_body_util::BodyExt;
@@ -26,7 +26,7 @@ use tokio::sync::Mutex;
 
 use crate::client;
 use crate::fault::{Fault, cause, summary};
-use crate::object::Whole;
+use crate::object::{Sent, Whole};
 
 /// The maximum number of bytes that are read of the body of an error.
 const ERROR_BODY: usize = 4 << 10;
@@ -127,6 +127,10 @@ impl Service {
         range: Range<u64>,
         host: &str,
     ) -> Result<HttpResponse, HttpError> {
+        let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
+        if let Some(date) = date.and_then(|date| httpdate::parse_http_date(date).ok()) {
+            response.extensions_mut().insert(Sent(date));
+        }
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
                 let (start, end, size) = content_range(response.headers()).ok_or_else(|| {

@@ -28,6 +28,8 @@ pub(crate) struct Faults {
     pub(crate) ignores_ranges: bool,
     /// Sends the range after the requested one.
     pub(crate) wrong_range: bool,
+    /// The headers with times, such as `Last-Modified`, instead of those of the server.
+    pub(crate) times: Option<String>,
     /// Sends no ETags.
     pub(crate) no_etags: bool,
     /// Sends weak ETags.
@@ -283,7 +285,8 @@ fn respond(
         return Ok(true);
     }
     let date = if has_changed { "Tue, 03 Jan 2023" } else { "Mon, 02 Jan 2023" };
-    let mut headers = format!("last-modified: {date} 00:00:00 GMT\r\n");
+    let own_times = format!("last-modified: {date} 00:00:00 GMT\r\n");
+    let mut headers = faults.times.clone().unwrap_or(own_times);
     if !faults.no_etags {
         headers += &format!("etag: {e_tag}\r\n");
     }
