@@ -92,8 +92,13 @@ impl HttpService for Service {
             };
         };
         site.complete(&mut request);
+        let is_list = request.method().as_str() == "PROPFIND";
         let Some(range) = range else {
-            return self.execute(request, &host).await.map(without_error_page);
+            let response = self.execute(request, &host).await?;
+            if is_list && !knows_lists(response.status()) {
+                return Err(HttpError::new(HttpErrorKind::Unknown, Fault::Unlisted(host)));
+            }
+            return Ok(without_error_page(response));
         };
         // Ranges of an encoded object are not ranges of the object.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -259,6 +264,20 @@ impl Site {
                 }
             }
         }
+    }
+}
+
+/// Whether this status answers the request of a list of files (WebDAV). Most servers have no lists: they refuse the
+/// method, or send the page of the directory.
+fn knows_lists(status: StatusCode) -> bool {
+    match status {
+        StatusCode::MULTI_STATUS
+        | StatusCode::UNAUTHORIZED
+        | StatusCode::NOT_FOUND
+        | StatusCode::REQUEST_TIMEOUT
+        | StatusCode::TOO_MANY_REQUESTS => true,
+        StatusCode::NOT_IMPLEMENTED => false,
+        _ => !status.is_success() && !status.is_client_error(),
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Faults {
     pub(crate) no_sizes: bool,
     /// Answers `HEAD` with the status 403, as for a signed URL.
     pub(crate) refuses_head: bool,
+    /// Answers `PROPFIND`, the request of a list of files, with this status.
+    pub(crate) list: Option<&'static str>,
     /// Sends whole objects with this header `Content-Encoding`.
     pub(crate) encoding: Option<&'static str>,
     /// Sends ranges of the encoded object, if the request has one.
@@ -232,7 +234,8 @@ fn respond(
         return Ok(true);
     }
     if !["GET", "HEAD"].contains(&method) {
-        send("501 Unsupported method", "", b"", 0)?;
+        let status = faults.list.filter(|_| method == "PROPFIND");
+        send(status.unwrap_or("501 Unsupported method"), "", b"", 0)?;
         return Ok(true);
     }
     if faults.fail > 0 {
