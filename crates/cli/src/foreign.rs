@@ -38,6 +38,7 @@ const FORMATS: [(&str, usize, &[u8]); 22] = [
 pub(crate) const NPY: &str = "an npy file";
 pub(crate) const PARQUET: &str = "a Parquet file";
 pub(crate) const ARROW: &str = "an Arrow file";
+pub(crate) const EMPTY: &str = "an empty file";
 pub(crate) const TEXT: &str = "a text file";
 const ZIP: &str = "a zip file";
 /// The file that every store of Python has.
@@ -52,7 +53,7 @@ pub(crate) fn name<R: ReadAt + ?Sized>(source: &R) -> Option<&'static str> {
     let size = source.size().ok()?;
     let start = source.read_vec_at(0, size.min(START)).ok()?;
     if start.is_empty() {
-        return Some("an empty file");
+        return Some(EMPTY);
     }
     let is_at = |offset: usize, magic| start.get(offset..).is_some_and(|at| at.starts_with(magic));
     let known = FORMATS.iter().find(|&&(_, offset, magic)| is_at(offset, magic));

@@ -200,7 +200,8 @@ pub(crate) fn warn_of_cache() {
     let failures: u64 = remotes.iter().map(|remote| remote.traffic().disk_failures).sum();
     if failures > 0 {
         crate::complain(&format!(
-            "warning: {failures} entries of the cache could not be read or written; the disk can be full"
+            "warning: {failures} entries of the cache could not be read or written: its directory is not writable, or \
+             the disk is full"
         ));
     }
 }
@@ -269,13 +270,19 @@ pub(crate) fn open(path: &Path, options: &UrlOptions) -> Result<Opened> {
             Err(error) => return Err(error.at(path).into()),
         }
     }
+    let mut is_hidden = false;
     match remote.object(&key) {
-        // A server can also send a file in response to such a URL, or a list of the files in a directory.
-        Ok(object) if !is_folder || foreign::name(&object) != Some(foreign::TEXT) => {
+        // A server can also send a file in response to such a URL, or a page of the files in a directory; and some
+        // programs mark a directory by an empty object.
+        Ok(object)
+            if !is_folder
+                || !matches!(foreign::name(&object), Some(foreign::TEXT | foreign::EMPTY)) =>
+        {
             return Ok(Opened::Object(Arc::new(object)));
         }
         Err(error) if !is_folder || !is_missing(&error) => return Err(error.at(path).into()),
-        _ => {}
+        Err(error) => is_hidden = is_refused(&error),
+        Ok(_) => {}
     }
     if let Some(error) = refused {
         return Err(error.at(path).into());
@@ -286,11 +293,21 @@ pub(crate) fn open(path: &Path, options: &UrlOptions) -> Result<Opened> {
         Err(error) => error,
     };
     let what = match inside(foreign::INDEX) {
-        Ok(_) if directory::Folder::names(&remote.folder(&key)?).is_err() => {
-            "this is a store in a directory, and the server does not list its files; at such a URL, its entries can \
-             be read by their own URLs, and stores in zip files (`.b2z`)"
-        }
-        Err(_) if is_missing(&error) || error.kind() == ErrorKind::InvalidData => {
+        Ok(_) => match directory::Folder::names(&remote.folder(&key)?) {
+            Err(failure) if failure.kind() == io::ErrorKind::Unsupported => {
+                "this is a store in a directory, and the server does not list its files; at such a URL, its entries \
+                 can be read by their own URLs, and stores in zip files (`.b2z`)"
+            }
+            Err(failure) => {
+                let failure = blosc2::Error::of_io("list the files of a store", failure);
+                return Err(failure.at(path).into());
+            }
+            Ok(_) => return Err(error.at(path).into()),
+        },
+        Err(_)
+            if is_hidden
+                || matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) =>
+        {
             "there is neither a sparse frame (`chunks.b2frame`) nor a store (`embed.b2e`) in this directory"
         }
         _ => return Err(error.at(path).into()),
@@ -320,7 +337,7 @@ impl<'a> Listed<'a> {
     pub(crate) fn new(folder: &'a Folder, path: &Path) -> Self {
         let names = directory::Folder::names(folder).unwrap_or_else(|error| {
             crate::complain(&format!(
-                "warning ({}): the server does not list the files, so that unused files are not found: {error}",
+                "warning ({}): the files cannot be listed, so that unused files are not found: {error}",
                 path.display()
             ));
             Vec::new()

@@ -8,13 +8,13 @@
 //! removed, such that the directory does not exceed its share of the limit. The modification time of a file is the time
 //! of its last use.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blosc2::{Error, Result};
 use bytes::Bytes;
@@ -39,6 +39,8 @@ const RESERVE: u64 = 8;
 const UNLISTED: u64 = 128;
 /// The use of an entry is recorded if the last one was this long ago.
 const RESOLUTION: Duration = Duration::from_secs(60);
+/// The unit in which most file systems allocate space, in bytes.
+const BLOCK: u64 = 4096;
 
 /// The start of an entry: this magic number, the checksum of the rest, and the key.
 const MAGIC: &[u8; 8] = b"b2cache\x01";
@@ -68,6 +70,7 @@ type Key = [u8; 32];
 /// # let directory = folder.path().join("cache");
 /// # let file = folder.path().join("numbers.b2nd");
 /// # NDArray::builder().arange(0u16, 500, 1)?.save(&file)?;
+/// # std::fs::File::options().write(true).open(&file)?.set_modified(std::time::UNIX_EPOCH)?;
 /// # let url = format!("file://{}", file.display());
 /// let cache = DiskCache::new(directory)?.limit(1 << 30);
 /// let (remote, path) = Remote::from_url(&url, [("", ""); 0])?;
@@ -85,8 +88,9 @@ type Key = [u8; 32];
 /// # What is stored
 /// Entries of up to 64 KiB of an object. Their key consists of the object store, the path, the size and the ETag of the
 /// object. Objects without a strong ETag are not stored, because their changes cannot be detected reliably:
-/// [`Traffic::not_cacheable`](crate::Traffic::not_cacheable) counts them. A read of more than half of the limit
-/// is not stored either.
+/// [`Traffic::not_cacheable`](crate::Traffic::not_cacheable) counts them. An object that was changed less than two
+/// seconds before it is opened is such an object, too: some servers derive ETags from modification times in seconds. A
+/// read whose entries have more than half of the limit is not stored either.
 ///
 /// An object in the cache is opened by one request, which transfers no bytes of the object if the ETag is the same. The
 /// server thereby also checks the credentials. Reads whose bytes are in the cache send no requests. If the object is
@@ -102,7 +106,8 @@ type Key = [u8; 32];
 /// any time.
 ///
 /// # Permissions
-/// On Unix, only the user can read the files. On other systems, the files have the permissions of the directory.
+/// On Unix, only the user can read the files, and a directory that other users can write to is refused. On other
+/// systems, the files have the permissions of the directory.
 #[derive(Debug, Clone)]
 pub struct DiskCache {
     directory: Arc<Path>,
@@ -117,8 +122,8 @@ impl DiskCache {
     /// A directory that cannot be written is allowed: the entries in it are used.
     ///
     /// # Errors
-    /// - [`ErrorKind::Io`](blosc2::ErrorKind::Io): the directory cannot be created, belongs to another user, or is
-    ///   writable by other users.
+    /// - [`ErrorKind::Io`](blosc2::ErrorKind::Io): the directory cannot be created; or it or a directory of entries in
+    ///   it belongs to another user, or is writable by other users.
     pub fn new(directory: impl AsRef<Path>) -> Result<Self> {
         let directory = directory.as_ref();
         let opened = std::path::absolute(directory).and_then(|absolute| {
@@ -126,10 +131,18 @@ impl DiskCache {
             check_private(&absolute).map(|()| absolute)
         });
         let directory = opened.map_err(|error| Error::of_io(OPEN, error).at(directory))?;
-        Ok(Self { directory: directory.into(), limit: DEFAULT_LIMIT, unlisted: unlisted() })
+        let cache =
+            Self { directory: directory.into(), limit: DEFAULT_LIMIT, unlisted: unlisted() };
+        for number in 0..SHARDS {
+            let shard = cache.shard(number);
+            check_shard(&shard).map_err(|error| Error::of_io(OPEN, error).at(&shard))?;
+        }
+        Ok(cache)
     }
 
     /// Sets the maximum size of all entries together, in bytes. Default: 256 MiB. Less than 16 MiB means 16 MiB.
+    ///
+    /// The size of an entry is the space on disk: a multiple of 4 KiB.
     ///
     /// Programs that share the directory should have the same limit. Each of them removes the least recently used
     /// entries if all entries together have more than about 7/8 of its own limit. The rest is for entries that
@@ -145,15 +158,14 @@ impl DiskCache {
         &self.directory
     }
 
-    /// Returns the directory of an entry.
-    fn shard(&self, key: &Key) -> (usize, PathBuf) {
-        let number = usize::from(key[0]) % SHARDS;
-        (number, self.directory.join(format!("{number:02x}")))
+    /// Returns a directory of entries.
+    fn shard(&self, number: usize) -> PathBuf {
+        self.directory.join(format!("{number:02x}"))
     }
 
     fn file(&self, key: &Key) -> PathBuf {
         let name: String = key[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        self.shard(key).1.join(name)
+        self.shard(shard_of(key)).join(name)
     }
 
     /// Returns the content of an entry. Removes it if it is damaged.
@@ -204,7 +216,8 @@ impl DiskCache {
     }
 
     fn write(&self, key: &Key, bytes: &[u8]) -> io::Result<()> {
-        let (number, shard) = self.shard(key);
+        let number = shard_of(key);
+        let shard = self.shard(number);
         create(&shard)?;
         self.make_room(number, &shard, bytes.len() as u64)?;
         // Only the user can read it. Without a sync: after a power failure, the checksum decides.
@@ -215,6 +228,7 @@ impl DiskCache {
 
     /// Removes the least recently used files of a directory, also those that killed processes have left.
     fn make_room(&self, number: usize, shard: &Path, len: u64) -> io::Result<()> {
+        let len = len.next_multiple_of(BLOCK);
         let share = self.limit / SHARDS as u64;
         let unlisted = self.unlisted[number].fetch_add(len, Ordering::Relaxed).saturating_add(len);
         if unlisted < share / UNLISTED {
@@ -227,16 +241,19 @@ impl DiskCache {
             if let Ok(metadata) = entry.metadata()
                 && metadata.is_file()
             {
-                files.push((metadata.modified()?, metadata.len(), entry.path()));
+                let len = metadata.len().next_multiple_of(BLOCK);
+                files.push((last_use(metadata.modified()?), len, entry.path()));
             }
         }
         let mut total = len + files.iter().map(|(_, len, _)| len).sum::<u64>();
         let most = share - share / RESERVE;
+        let mut removed = Ok(());
         if total > most {
             files.sort_unstable();
             for (_, len, path) in files {
                 match fs::remove_file(path) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    // Others can be removed instead.
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => removed = Err(error),
                     _ => total -= len,
                 }
                 if total <= most {
@@ -244,8 +261,25 @@ impl DiskCache {
                 }
             }
         }
+        if total > most {
+            return removed;
+        }
         self.unlisted[number].store(0, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+/// Returns the number of the directory of an entry.
+fn shard_of(key: &Key) -> usize {
+    usize::from(key[0]) % SHARDS
+}
+
+/// The time of the last use of a file that was modified at this time. Those of file servers differ a little from that
+/// of this computer. If the clock was wrong, the use is unknown, and the file must not stay longer than all others.
+fn last_use(modified: SystemTime) -> SystemTime {
+    match modified.duration_since(SystemTime::now()) {
+        Ok(ahead) if ahead > RESOLUTION => UNIX_EPOCH,
+        _ => modified,
     }
 }
 
@@ -274,33 +308,50 @@ fn create(directory: &Path) -> io::Result<()> {
 }
 
 /// Checks that no other user can write to a directory.
-#[cfg(unix)]
 fn check_private(directory: &Path) -> io::Result<()> {
+    // A link of another user can lead to any directory of this user.
+    check_metadata(&fs::symlink_metadata(directory)?)?;
+    check_metadata(&fs::metadata(directory)?)
+}
+
+/// Checks that no other user can write to a directory of entries, if it exists. Links lead to other directories.
+fn check_shard(directory: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(directory) {
+        Ok(metadata) if metadata.is_dir() => check_metadata(&metadata),
+        Ok(_) => {
+            let detail = "it is not a directory; links are not followed";
+            Err(io::Error::new(io::ErrorKind::NotADirectory, detail))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Checks that a directory, or a link to one, belongs to the user, and that no other user can write to it.
+#[cfg(unix)]
+fn check_metadata(metadata: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
 
     let refused = |detail| Err(io::Error::new(io::ErrorKind::PermissionDenied, detail));
-    let user = rustix::process::geteuid().as_raw();
-    // A link of another user can lead to any directory of this user.
-    for metadata in [fs::symlink_metadata(directory)?, fs::metadata(directory)?] {
-        let owner = metadata.uid();
-        if owner != user {
-            return refused(format!(
-                "the directory belongs to user {owner}, expected the user {user} of this program"
-            ));
-        }
+    let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    let mode = metadata.mode() & 0o777;
+    if owner != user {
+        return refused(format!(
+            "the directory belongs to user {owner}, expected the user {user} of this program"
+        ));
     }
-    let mode = fs::metadata(directory)?.mode() & 0o777;
-    match mode & 0o022 {
-        0 => Ok(()),
-        _ => refused(format!(
+    // All users have all permissions of links, which have no effect.
+    if mode & 0o022 != 0 && !metadata.is_symlink() {
+        return refused(format!(
             "other users can write to the directory: its mode is {mode:o}, expected one without 022, such as 700"
-        )),
+        ));
     }
+    Ok(())
 }
 
 /// Permissions of other systems are inherited, and those of the directories of users are private.
 #[cfg(not(unix))]
-fn check_private(_: &Path) -> io::Result<()> {
+fn check_metadata(_: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
@@ -382,7 +433,7 @@ impl Entries {
         self.cache.put(&self.first, &content, &self.counters);
     }
 
-    /// The entries of a version. Returns `None` for an ETag that does not stand for certain bytes.
+    /// The entries of a version. Returns `None` for an ETag that is not a strong validator.
     pub(crate) fn version(&self, e_tag: Option<&str>, size: u64) -> Option<VersionEntries> {
         // `*` matches any version.
         let is_strong = |e_tag: &&str| !e_tag.starts_with("W/") && !["", "*"].contains(e_tag);

@@ -20,6 +20,8 @@ const READ: &str = "read an object";
 pub(crate) enum Fault {
     /// The object has no bytes, so that no range of it can be requested. With its ETag.
     Empty(Option<String>),
+    /// This server does not list files.
+    Unlisted(String),
     /// Any other failure: what has failed, at which host.
     Other(String),
 }
@@ -33,10 +35,11 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Empty(_) => "the object is empty",
-            Self::Other(detail) => detail,
-        })
+        match self {
+            Self::Empty(_) => f.write_str("the object is empty"),
+            Self::Unlisted(host) => write!(f, "the server {host} does not list the files"),
+            Self::Other(detail) => f.write_str(detail),
+        }
     }
 }
 
@@ -54,6 +57,11 @@ pub(crate) fn cause(error: &(dyn StdError + 'static)) -> String {
     sources(error).last().map(ToString::to_string).unwrap_or_default()
 }
 
+fn is_denied(error: &(dyn StdError + 'static)) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+}
+
 /// Converts the error of a request. Its text is one line that contains the cause.
 pub(crate) fn failed(error: object_store::Error) -> io::Error {
     use object_store::Error as E;
@@ -61,6 +69,12 @@ pub(crate) fn failed(error: object_store::Error) -> io::Error {
         E::NotFound { .. } => io::ErrorKind::NotFound,
         E::AlreadyExists { .. } => io::ErrorKind::AlreadyExists,
         E::PermissionDenied { .. } | E::Unauthenticated { .. } => io::ErrorKind::PermissionDenied,
+        E::NotSupported { .. } | E::NotImplemented { .. } => io::ErrorKind::Unsupported,
+        E::Generic { .. } if matches!(Fault::of(&error), Some(Fault::Unlisted(_))) => {
+            io::ErrorKind::Unsupported
+        }
+        // Of a local file.
+        E::Generic { .. } if sources(&error).any(is_denied) => io::ErrorKind::PermissionDenied,
         E::Precondition { path, .. } => {
             let detail =
                 format!("the object `{path}` has changed since it was opened: open it again");

@@ -17,11 +17,11 @@ use crate::{Object, Remote, runtime};
 /// A change of a chunk uploads two objects: the chunk and the index. Object stores have no locks: do not change a
 /// directory by several writers at the same time.
 ///
-/// A read takes one or two requests for each chunk that contains requested items, and does not use the [cache in memory](Remote::cache). It then
-/// requests the ETag of the index once for the chunks that it requests at the same time: a writer stores new chunks
-/// under the names of removed chunks. If another writer has changed the directory since it was opened, reads fail with
-/// [`ErrorKind::Busy`](blosc2::ErrorKind::Busy) until [`SChunk::refresh`](blosc2::SChunk::refresh). From a server
-/// without ETags, the index itself is requested.
+/// A read takes one or two requests for each chunk that contains requested items, and does not use the [cache in
+/// memory](Remote::cache). It then requests the ETag of the index once for the chunks that it requests at the same
+/// time: a writer stores new chunks under the names of removed chunks. If another writer has changed the directory
+/// since it was opened, reads fail with [`ErrorKind::Busy`](blosc2::ErrorKind::Busy) until
+/// [`SChunk::refresh`](blosc2::SChunk::refresh). From a server without ETags, the index itself is requested.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -60,11 +60,18 @@ pub(crate) struct RemoteTree {
 }
 
 impl RemoteTree {
-    /// Lists the objects. Returns `None` if there are none, or the server does not list them.
-    pub(crate) fn new(remote: Remote, prefix: Path) -> Option<Self> {
-        let parts = list(&remote, &prefix).ok()?;
+    /// Lists the objects. Returns `None` if there are none, or the server has no lists.
+    pub(crate) fn new(remote: Remote, prefix: Path) -> io::Result<Option<Self>> {
+        let parts = match list(&remote, &prefix) {
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Unsupported) =>
+            {
+                return Ok(None);
+            }
+            listed => listed?,
+        };
         let names: Vec<String> = parts.into_iter().map(|parts| parts.join("/")).collect();
-        (!names.is_empty()).then_some(Self { remote, prefix, names })
+        Ok((!names.is_empty()).then_some(Self { remote, prefix, names }))
     }
 }
 

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use futures::StreamExt;
 use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, RANGE,
-    TRANSFER_ENCODING,
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG,
+    RANGE, TRANSFER_ENCODING,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use http_body_util::BodyExt;
@@ -26,7 +26,7 @@ use tokio::sync::Mutex;
 
 use crate::client;
 use crate::fault::{Fault, cause, summary};
-use crate::object::Whole;
+use crate::object::{Sent, Whole};
 
 /// The maximum number of bytes that are read of the body of an error.
 const ERROR_BODY: usize = 4 << 10;
@@ -92,8 +92,13 @@ impl HttpService for Service {
             };
         };
         site.complete(&mut request);
+        let is_list = request.method().as_str() == "PROPFIND";
         let Some(range) = range else {
-            return self.execute(request, &host).await.map(without_error_page);
+            let response = self.execute(request, &host).await?;
+            if is_list && !knows_lists(response.status()) {
+                return Err(HttpError::new(HttpErrorKind::Unknown, Fault::Unlisted(host)));
+            }
+            return Ok(without_error_page(response));
         };
         // Ranges of an encoded object are not ranges of the object.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -127,6 +132,10 @@ impl Service {
         range: Range<u64>,
         host: &str,
     ) -> Result<HttpResponse, HttpError> {
+        let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
+        if let Some(date) = date.and_then(|date| httpdate::parse_http_date(date).ok()) {
+            response.extensions_mut().insert(Sent(date));
+        }
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
                 let (start, end, size) = content_range(response.headers()).ok_or_else(|| {
@@ -255,6 +264,20 @@ impl Site {
                 }
             }
         }
+    }
+}
+
+/// Whether this status answers the request of a list of files (WebDAV). Most servers have no lists: they refuse the
+/// method, or send the page of the directory.
+fn knows_lists(status: StatusCode) -> bool {
+    match status {
+        StatusCode::MULTI_STATUS
+        | StatusCode::UNAUTHORIZED
+        | StatusCode::NOT_FOUND
+        | StatusCode::REQUEST_TIMEOUT
+        | StatusCode::TOO_MANY_REQUESTS => true,
+        StatusCode::NOT_IMPLEMENTED => false,
+        _ => !status.is_success() && !status.is_client_error(),
     }
 }
 

@@ -6,12 +6,14 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blosc2::storage::ReadAt;
 use bytes::Bytes;
 use futures::StreamExt;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, ObjectMeta};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
 use crate::cache::PAGE;
@@ -24,6 +26,9 @@ use crate::{Remote, runtime};
 const END: u64 = PIECE;
 /// The minimum size of the requests into which a large read is divided, in bytes.
 const LEAST_REQUEST: u64 = 1 << 20;
+/// The time after a change in which another change can leave the ETag as it is: some servers derive it from the
+/// modification time in seconds.
+const UNSETTLED: Duration = Duration::from_secs(2);
 
 /// An object in an object store, open for reading. Its bytes can be read through [`ReadAt`].
 ///
@@ -36,7 +41,7 @@ const LEAST_REQUEST: u64 = 1 << 20;
 ///
 /// | the server sends | detected changes |
 /// |---|---|
-/// | ETags | all changes: the ETag differs |
+/// | ETags | all changes: the ETag differs. Some servers derive it from the size and the modification time in seconds, such as nginx: then not a second change within the same second that keeps the size |
 /// | modification times, without ETags | the size or the modification time differs; modification times have a resolution of one second |
 /// | sizes only | the size differs |
 ///
@@ -124,11 +129,32 @@ impl Version {
 )]
 pub(crate) struct Whole(pub(crate) Bytes);
 
+/// When the server has sent a response, by its own clock, in the extensions of the response.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(
+    not(any(feature = "aws", feature = "azure", feature = "gcp", feature = "http")),
+    allow(dead_code, reason = "only the client for servers creates it")
+)]
+pub(crate) struct Sent(pub(crate) SystemTime);
+
+/// Whether a later change of the object certainly leads to another ETag.
+fn is_settled(response: &GetResult) -> bool {
+    let sent = response.extensions.get().map_or_else(SystemTime::now, |Sent(time)| *time);
+    let modified = response.meta.last_modified.timestamp_millis();
+    // 1970 if the server sends no time.
+    let modified = UNIX_EPOCH.checked_add(Duration::from_millis(modified.max(0).cast_unsigned()));
+    modified
+        .and_then(|modified| sent.duration_since(modified).ok())
+        .is_some_and(|age| age >= UNSETTLED)
+}
+
 /// What a request sends to the reading thread.
 enum Message {
     /// The bytes at an offset of the object.
     Data(u64, Bytes),
-    Done,
+    /// With the permit of the request: the next request starts when the reading thread has processed the data of this
+    /// one, which limits the data that waits.
+    Done(Option<OwnedSemaphorePermit>),
     Failed(io::Error),
 }
 
@@ -163,10 +189,12 @@ impl Object {
 }
 
 impl Inner {
-    fn new(remote: Remote, path: Path, version: Version, head: Bytes) -> Self {
+    /// `is_settled`: see [`is_settled`].
+    fn new(remote: Remote, path: Path, version: Version, head: Bytes, is_settled: bool) -> Self {
         let (size, version) = (version.size, Arc::new(version));
         let entries = remote.entries(&path).filter(|_| size > 0);
-        let disk = entries.and_then(|entries| entries.version(version.e_tag.as_deref(), size));
+        let e_tag = version.e_tag.as_deref().filter(|_| is_settled);
+        let disk = entries.and_then(|entries| entries.version(e_tag, size));
         let (tail, whole) = (Bytes::new(), OnceLock::new());
         Self { remote, path, size, version, head, tail, whole, disk }
     }
@@ -189,8 +217,9 @@ impl Inner {
             (Ok(first), known) => {
                 let (size, version) = (first.meta.size, Version::of(&path, &first.meta));
                 let whole = first.extensions.get::<Whole>().cloned();
+                let is_settled = is_settled(&first);
                 let head = collect(first, 0..size.min(END)).await?;
-                let mut inner = Self::new(remote, path, version, head);
+                let mut inner = Self::new(remote, path, version, head, is_settled);
                 if let Some(Whole(bytes)) = whole {
                     inner.whole = bytes.into();
                     received.push(0..size);
@@ -206,7 +235,7 @@ impl Inner {
             }
             (Err(object_store::Error::NotModified { .. }), Some((known, tail))) => {
                 let version = Version::new(&path, Some(known.e_tag), known.size, known.modified);
-                (Self::new(remote, path, version, known.head), tail)
+                (Self::new(remote, path, version, known.head, true), tail)
             }
             (Err(error), _) => {
                 let e_tag = match Fault::of(&error) {
@@ -218,7 +247,7 @@ impl Inner {
                     _ => return Err(error),
                 };
                 let version = Version::new(&path, e_tag, 0, 0);
-                return Ok((Self::new(remote, path, version, Bytes::new()), received));
+                return Ok((Self::new(remote, path, version, Bytes::new(), true), received));
             }
         };
         let range = tail_of(inner.size, inner.disk.is_some());
@@ -292,7 +321,9 @@ impl Inner {
         ranges: &[Range<u64>],
         mut take: impl FnMut(u64, &Bytes),
     ) -> io::Result<()> {
-        let total = ranges.iter().map(|range| range.end - range.start).sum();
+        // What is written if nothing is on disk: many short ranges are in many pieces.
+        let whole = ranges.iter().map(|range| whole_pieces(range, self.size));
+        let total = self.merge(whole).iter().map(|range| range.end - range.start).sum();
         let Some(disk) = self.disk.as_ref().filter(|disk| disk.takes(total)) else {
             return self.request(ranges, take);
         };
@@ -375,7 +406,10 @@ impl Inner {
         while running > 0 {
             match receive.recv() {
                 Ok(Message::Data(offset, bytes)) => take(offset, &bytes),
-                Ok(Message::Done) => running -= 1,
+                Ok(Message::Done(permit)) => {
+                    drop(permit);
+                    running -= 1;
+                }
                 Ok(Message::Failed(error)) => return Err(error),
                 Err(_) => return Err(io::Error::other("a request has panicked")),
             }
@@ -385,7 +419,8 @@ impl Inner {
 
     /// Requests a range, and sends the response.
     async fn send(&self, range: Range<u64>, send: &mpsc::Sender<Message>) {
-        let _permit = self.remote.permits.acquire().await;
+        // It is never closed.
+        let permit = Arc::clone(&self.remote.permits).acquire_owned().await.ok();
         let transfer = async {
             let response = self.get(range.clone()).await?;
             // After an error nobody receives.
@@ -393,7 +428,7 @@ impl Inner {
             body(response, range, take).await
         };
         let done = match transfer.await {
-            Ok(()) => Message::Done,
+            Ok(()) => Message::Done(permit),
             Err(error) => Message::Failed(failed(error)),
         };
         // See above.
@@ -539,6 +574,11 @@ fn tail_of(size: u64, is_whole: bool) -> Range<u64> {
     (if is_whole { start / PIECE * PIECE } else { start }).max(END.min(size))..size
 }
 
+/// Returns the range of the pieces that a range is in.
+fn whole_pieces(range: &Range<u64>, size: u64) -> Range<u64> {
+    range.start / PIECE * PIECE..size.min(range.end.div_ceil(PIECE).saturating_mul(PIECE))
+}
+
 /// Returns the pages of a range of bytes.
 fn pages(start: u64, len: u64) -> Range<u64> {
     start / PAGE..(start + len).div_ceil(PAGE)
@@ -581,5 +621,42 @@ impl fmt::Debug for Object {
         let Inner { path, size, version, .. } = &*self.0;
         let mut debug = f.debug_struct("Object");
         debug.field("path", path).field("size", size).field("e_tag", &version.e_tag).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use object_store::ObjectStoreExt;
+    use object_store::memory::InMemory;
+
+    use super::*;
+
+    /// The data that waits for a slow reading thread is that of as many requests as run at the same time.
+    #[test]
+    fn requests_wait_for_the_reading_thread() {
+        const HALF: u64 = 50;
+        let store = Arc::new(InMemory::new());
+        let path = Path::from("a");
+        let put = store.put(&path, vec![7; 200_000].into());
+        futures::executor::block_on(put).unwrap();
+        let remote = Remote::new(store).concurrency(2).request_size(1000);
+        let Object(inner) = Object::open(remote.clone(), path).unwrap();
+        let before = remote.traffic().requests;
+        let mut processed = 0;
+        let take = |_, bytes: &Bytes| {
+            if processed < 3000 {
+                // Time for requests that must not start.
+                thread::sleep(Duration::from_millis(100));
+            }
+            // Those of which all data is processed, this one, and another one.
+            let started = remote.traffic().requests - before;
+            assert!(started <= processed / 1000 + 2, "{started} requests after {processed} bytes");
+            processed += bytes.len() as u64;
+        };
+        inner.request(&[0..1000 * HALF, 1000 * HALF..2000 * HALF], take).unwrap();
+        assert_eq!(processed, 2000 * HALF);
+        assert_eq!(remote.traffic().requests - before, 2 * HALF);
     }
 }

@@ -281,8 +281,7 @@ impl Remote {
             .object(path)
             .and_then(|object| options.open(Target::storage(ReadOnly::new(object))));
         let opened = match opened {
-            // An HTTP server can respond with a list of the files of a directory.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {
+            Err(error) if can_be_folder(&error) => {
                 // The error of a missing object is clearer than that of a missing index.
                 match self.object(format!("{}/{INDEX}", path.trim_end_matches('/'))) {
                     Ok(_) => options.open(Target::folder(self.folder(path)?)),
@@ -333,7 +332,8 @@ impl Remote {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`object`](Self::object), [`TreeStore::open_source`] and [`TreeStore::open_folder`].
+    /// Fails with the errors of [`object`](Self::object), [`TreeStore::open_source`] and [`TreeStore::open_folder`],
+    /// and with [`ErrorKind::Io`] if there is no object at this path and the objects below it cannot be listed.
     pub fn tree_store(&self, path: impl AsRef<str>) -> Result<TreeStore> {
         self.tree_store_with_limits(path, Limits::default(), None)
     }
@@ -349,15 +349,22 @@ impl Remote {
         max_read: Option<u64>,
     ) -> Result<TreeStore> {
         let path = path.as_ref();
-        let opened = match self.object(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
+        let opened = self
+            .object(path)
+            .and_then(|object| TreeStore::open_source_with_limits(object, limits, max_read));
+        let opened = match opened {
+            Err(error) if can_be_folder(&error) => {
                 match RemoteTree::new(self.clone(), key(path, OPEN)?) {
-                    Some(tree) => TreeStore::open_folder_with_limits(tree, limits, max_read),
-                    None => Err(error),
+                    Ok(Some(tree)) => TreeStore::open_folder_with_limits(tree, limits, max_read),
+                    Ok(None) => Err(error),
+                    // It may be there.
+                    Err(failure) if error.kind() == ErrorKind::NotFound => {
+                        Err(Error::of_io("list the files of a store", failure))
+                    }
+                    Err(_) => Err(error),
                 }
             }
-            object => object
-                .and_then(|object| TreeStore::open_source_with_limits(object, limits, max_read)),
+            opened => opened,
         };
         opened.map_err(|error| error.at(self.name(path)))
     }
@@ -369,15 +376,16 @@ impl Remote {
     pub fn container(&self, path: impl AsRef<str>) -> Result<Container> {
         let path = path.as_ref();
         let opened = match self.object(path).and_then(Container::open_source) {
-            // It can be a directory.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {
-                match self.schunk(path) {
-                    Ok(schunk) => Container::from_schunk(schunk),
-                    Err(_) => {
-                        self.tree_store(path).map_err(|_| error).and_then(TreeStore::into_object)
-                    }
+            Err(error) if can_be_folder(&error) => match self.schunk(path) {
+                Ok(schunk) => Container::from_schunk(schunk),
+                Err(_) => {
+                    let opened = self.tree_store(path).map_err(|failure| match error.kind() {
+                        ErrorKind::NotFound => failure,
+                        _ => error,
+                    });
+                    opened.and_then(TreeStore::into_object)
                 }
-            }
+            },
             opened => opened,
         };
         opened.map_err(|error| error.at(self.name(path)))
@@ -471,6 +479,21 @@ impl Remote {
             })?
             .map_err(failed)?;
         }
+    }
+}
+
+/// Whether the path of an object that cannot be opened can be that of a directory.
+fn can_be_folder(error: &Error) -> bool {
+    // Windows does not open directories.
+    let is_denied = || {
+        let source = error.get_ref().and_then(|source| source.downcast_ref::<io::Error>());
+        source.is_some_and(|source| source.kind() == io::ErrorKind::PermissionDenied)
+    };
+    match error.kind() {
+        // An HTTP server can respond with a page of the files of a directory, and some programs mark directories by
+        // empty objects.
+        ErrorKind::NotFound | ErrorKind::InvalidData => true,
+        _ => cfg!(windows) && is_denied(),
     }
 }
 

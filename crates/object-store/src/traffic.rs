@@ -35,11 +35,11 @@ pub struct Traffic {
     pub disk_writes: u64,
     /// The number of damaged entries of the disk cache. They were removed, and their bytes were requested.
     pub disk_damaged: u64,
-    /// The number of failures to read or write an entry of the disk cache, such as on a full disk. The reads used the
-    /// network instead.
+    /// The number of failures to read or write an entry of the disk cache, such as on a full disk, or in a directory
+    /// that is not writable. The reads used the network instead.
     pub disk_failures: u64,
     /// The number of objects that were opened with a disk cache, but cannot be stored in it: the server has sent no
-    /// strong ETag.
+    /// strong ETag, or the object had been changed less than two seconds before.
     pub not_cacheable: u64,
 }
 

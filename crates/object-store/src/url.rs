@@ -1,5 +1,6 @@
 //! URLs, and the options of object stores.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ const RETRY: Duration = Duration::from_secs(60);
 /// The default of the option `download_limit`.
 const DOWNLOAD_LIMIT: u64 = 64 << 20;
 
-/// What a URL is about.
+/// The parts of a parsed URL.
 pub(crate) struct Parsed {
     pub(crate) store: Arc<dyn ObjectStore>,
     /// The path of the object.
@@ -144,20 +145,38 @@ struct Place {
 }
 
 impl Place {
-    /// What distinguishes the object store from all others: the URL without the path of the object and without what
-    /// changes if the access is renewed, and the options that select the server and the account.
+    /// What distinguishes the object store from all others: the kind of client, because the same server sends the
+    /// stored bytes to one client and the decoded ones to another; the URL without the path of the object and without
+    /// what changes if the access is renewed; and the options that select the server, the bucket and the account.
     fn identity(&self, options: &[(String, String)]) -> String {
+        const SELECTING: [&str; 14] = [
+            "aws_bucket",
+            "aws_default_region",
+            "aws_endpoint",
+            "aws_endpoint_url_s3",
+            "aws_region",
+            "aws_s3_express",
+            "aws_virtual_hosted_style_request",
+            "azure_container_name",
+            "azure_storage_account_name",
+            "azure_storage_endpoint",
+            "azure_storage_use_emulator",
+            "azure_use_fabric_endpoint",
+            "google_base_url",
+            "google_bucket",
+        ];
         let whole = Path::from_url_path(self.url.path()).unwrap_or_default();
         let bucket = whole.as_ref().strip_suffix(self.path.as_ref()).unwrap_or(whole.as_ref());
         let query = unsigned(&self.given);
-        let selects = |(key, _): &&(String, String)| {
-            ["account_name", "bucket", "container", "emulator", "endpoint"]
-                .iter()
-                .any(|part| key.contains(part))
-        };
-        let options: Vec<_> = options.iter().filter(selects).collect();
+        // The last value of each, in a fixed order: that of the environment is not fixed.
+        let options: BTreeMap<String, &str> = options
+            .iter()
+            .filter_map(|(key, value)| Some((canonical(&self.scheme, key)?, value.as_str())))
+            .filter(|(key, _)| SELECTING.contains(&key.as_str()))
+            .collect();
         let base = &self.url[..url::Position::BeforePath];
-        format!("{base} {bucket:?} {:?} {query:?} {options:?}", self.given.username())
+        let Self { scheme, given, .. } = self;
+        format!("{scheme:?} {base} {bucket:?} {:?} {query:?} {options:?}", given.username())
     }
 }
 
@@ -169,8 +188,9 @@ fn unsigned(url: &Url) -> Vec<(String, String)> {
         (
             "sig",
             &[
-                "se", "si", "sip", "ske", "skoid", "sks", "skt", "sktid", "skv", "sp", "spr", "sr",
-                "st", "sv",
+                "saoid", "scid", "sdd", "sduoid", "se", "ses", "si", "sip", "skdutid", "ske",
+                "skoid", "sks", "skt", "sktid", "skv", "sp", "spr", "sr", "srt", "ss", "st",
+                "suoid", "sv",
             ],
         ),
     ];
@@ -274,19 +294,98 @@ fn store(
 
 /// Whether a store of this scheme has an option.
 fn is_known(scheme: &ObjectStoreScheme, key: &str) -> bool {
-    let is_of_store = match scheme {
+    let is_own = matches!(key, "download_limit" | "max_retries" | "retry_timeout");
+    match scheme {
+        ObjectStoreScheme::Local | ObjectStoreScheme::Memory => false,
+        _ => is_own || canonical(scheme, key).is_some(),
+    }
+}
+
+/// Returns the name of an option of a store of this scheme. Many options have several names.
+fn canonical(scheme: &ObjectStoreScheme, key: &str) -> Option<String> {
+    fn name<K: FromStr + AsRef<str>>(key: &str) -> Option<String> {
+        K::from_str(key).ok().map(|key| key.as_ref().to_owned())
+    }
+    match scheme {
         #[cfg(feature = "aws")]
-        ObjectStoreScheme::AmazonS3 => object_store::aws::AmazonS3ConfigKey::from_str(key).is_ok(),
+        ObjectStoreScheme::AmazonS3 => name::<object_store::aws::AmazonS3ConfigKey>(key),
         #[cfg(feature = "azure")]
-        ObjectStoreScheme::MicrosoftAzure => {
-            object_store::azure::AzureConfigKey::from_str(key).is_ok()
-        }
+        ObjectStoreScheme::MicrosoftAzure => name::<object_store::azure::AzureConfigKey>(key),
         #[cfg(feature = "gcp")]
-        ObjectStoreScheme::GoogleCloudStorage => {
-            object_store::gcp::GoogleConfigKey::from_str(key).is_ok()
+        ObjectStoreScheme::GoogleCloudStorage => name::<object_store::gcp::GoogleConfigKey>(key),
+        ObjectStoreScheme::Http => name::<object_store::ClientConfigKey>(key),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(any(feature = "aws", feature = "gcp", feature = "http"))]
+    use super::*;
+
+    #[cfg(any(feature = "aws", feature = "gcp", feature = "http"))]
+    fn identity(url: &str, options: &[(&str, &str)]) -> String {
+        let options = options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        parse(url, options.collect()).unwrap().identity
+    }
+
+    /// The protocol of S3 returns the stored bytes; plain HTTP decodes `Content-Encoding`.
+    #[cfg(all(feature = "aws", feature = "http"))]
+    #[test]
+    fn clients_have_different_identities() {
+        let url = "https://bucket.s3.eu-west-1.amazonaws.com/a/b";
+        let signed = format!("{url}?X-Amz-Signature=1&X-Amz-Date=2");
+        assert_ne!(identity(url, &[]), identity(&signed, &[]));
+        let renewed = format!("{url}?X-Amz-Signature=3&X-Amz-Date=4");
+        assert_eq!(identity(&signed, &[]), identity(&renewed, &[]));
+    }
+
+    /// Whatever is renewed for each user, process or day is not part of the identity.
+    #[cfg(feature = "aws")]
+    #[test]
+    fn options_that_select_the_server_are_part_of_the_identity() {
+        let of = |options: &[_]| identity("s3://bucket/a", options);
+        let one = ("endpoint", "http://one");
+        assert_ne!(of(&[one]), of(&[]));
+        assert_ne!(of(&[one]), of(&[("endpoint", "http://two")]));
+        assert_ne!(of(&[("region", "eu-west-1")]), of(&[("region", "cn-north-1")]));
+        assert_eq!(of(&[one, ("region", "a")]), of(&[("region", "a"), one]));
+        // Other names of the same option. The last value counts.
+        assert_eq!(of(&[one]), of(&[("aws_endpoint_url", "http://one")]));
+        assert_eq!(of(&[("endpoint", "http://two"), one]), of(&[one]));
+        assert_ne!(of(&[("endpoint", "http://two"), one]), of(&[one, ("endpoint", "http://two")]));
+        for key in [
+            "container_credentials_relative_uri",
+            "container_credentials_full_uri",
+            "container_authorization_token_file",
+            "endpoint_url_sts",
+            "metadata_endpoint",
+            "session_token",
+            "timeout",
+        ] {
+            assert_eq!(of(&[one, (key, "5s")]), of(&[one]), "{key}");
         }
-        ObjectStoreScheme::Http => object_store::ClientConfigKey::from_str(key).is_ok(),
-        _ => return false,
-    };
-    is_of_store || matches!(key, "download_limit" | "max_retries" | "retry_timeout")
+    }
+
+    #[cfg(feature = "gcp")]
+    #[test]
+    fn the_base_url_is_part_of_the_identity() {
+        let of = |url| {
+            identity(
+                "gs://bucket/a",
+                &[("google_base_url", url), ("google_skip_signature", "true")],
+            )
+        };
+        assert_ne!(of("http://one"), of("http://two"));
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn signatures_of_azure_are_not_part_of_the_identity() {
+        let signed = |query| identity(&format!("https://host/a?{query}"), &[]);
+        assert_eq!(signed("sig=1&scid=2&saoid=3&suoid=4&ses=5&ss=6&srt=7"), signed("sig=2"));
+        assert_ne!(signed("sig=1&snapshot=2"), signed("sig=1"));
+        // Without a signature they are no parts of one.
+        assert_ne!(signed("ses=5"), signed("ses=6"));
+    }
 }

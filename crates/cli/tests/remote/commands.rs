@@ -269,6 +269,25 @@ fn a_cache_on_disk_serves_the_second_command() {
     }
 }
 
+/// Only the refusal of the method means that the server has no lists.
+#[test]
+fn a_list_that_fails_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path());
+    let server = Server::start();
+    for (name, content) in files(folder.path()) {
+        server.put(&name, content);
+    }
+    for (status, expected) in
+        [("405 Method Not Allowed", "does not list its files"), ("401 Unauthorized", "401")]
+    {
+        server.set(Faults { list: Some(status), ..Faults::default() });
+        let found = error(&["ls", &server.url("s.b2d/")], 1);
+        assert!(found.contains(expected), "{found}");
+        assert_eq!(found.contains("does not list"), status.starts_with("405"), "{found}");
+    }
+}
+
 /// The parts of a damaged file that are intact.
 #[test]
 fn damaged_files_are_repaired_locally() {

@@ -1,6 +1,7 @@
 //! The cache on disk, also with several processes.
 
 use std::fs::{self, File};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -24,11 +25,28 @@ fn remote(server: &Server, directory: &Path) -> Remote {
 
 /// The bytes of an object, which differ in each place.
 fn content(seed: u64, len: usize) -> Vec<u8> {
-    let words = (0..len.div_ceil(8) as u64).map(|at| {
+    part(seed, 0..len as u64)
+}
+
+/// A range of the bytes of an object.
+fn part(seed: u64, range: Range<u64>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for at in range.start / 8..range.end.div_ceil(8) {
         let word = (at + (seed << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        word ^ word >> 29
-    });
-    words.flat_map(u64::to_le_bytes).take(len).collect()
+        bytes.extend_from_slice(&(word ^ word >> 29).to_le_bytes());
+    }
+    bytes.drain(..(range.start % 8) as usize);
+    bytes.truncate((range.end - range.start) as usize);
+    bytes
+}
+
+/// Returns a source of random numbers, which are less than its argument.
+fn random(mut state: u64) -> impl FnMut(u64) -> u64 {
+    move |end| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % end
+    }
 }
 
 /// The names and the sizes of the objects for several processes: none, part of a piece, and some pieces.
@@ -51,12 +69,7 @@ fn put_objects(server: &Server) {
 
 /// Reads ranges of all objects in an order that depends on the seed, and the whole objects.
 fn read_objects(remote: &Remote, seed: u64) {
-    let mut state = seed;
-    let mut random = |end: u64| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % end
-    };
+    let mut random = random(seed);
     for turn in 0..OBJECTS.len() {
         let number = (turn + seed as usize) % OBJECTS.len();
         let (name, len) = OBJECTS[number];
@@ -69,6 +82,21 @@ fn read_objects(remote: &Remote, seed: u64) {
             assert!(found == expected[start as usize..][..len as usize], "{name} at {start}");
         }
         assert!(object.read_vec_at(0, len as u64).unwrap() == expected, "{name}");
+    }
+}
+
+/// The number and the size of the objects that are together larger than the cache.
+const LARGE: (u64, u64) = (5, 8 << 20);
+
+fn read_large_objects(remote: &Remote, seed: u64) {
+    let mut random = random(seed);
+    let objects: Vec<_> =
+        (0..LARGE.0).map(|number| remote.object(format!("large{number}")).unwrap()).collect();
+    for _ in 0..60 {
+        let (number, start) = (random(LARGE.0), random(LARGE.1));
+        let len = random((LARGE.1 - start).min(400_000) + 1);
+        let found = objects[number as usize].read_vec_at(start, len).unwrap();
+        assert!(found == part(number, start..start + len), "{number} at {start}");
     }
 }
 
@@ -85,12 +113,14 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The total size of the files. Other processes can remove them.
+/// The total size of the files on disk. Other processes can remove them.
 fn size(directory: &Path) -> u64 {
     let metadata = files(directory).into_iter().filter_map(|path| path.metadata().ok());
-    metadata.map(|metadata| metadata.len()).sum()
+    metadata.map(|metadata| metadata.len().next_multiple_of(4096)).sum()
 }
 
+/// A child with this seed or a larger one reads large objects.
+const LARGE_SEED: u64 = 1000;
 /// The environment variables of a child: the URL of the server, the directory and the seed.
 const CHILD: [&str; 3] = ["BLOSC2_TEST_URL", "BLOSC2_TEST_CACHE", "BLOSC2_TEST_SEED"];
 
@@ -118,13 +148,18 @@ fn child() {
     // Without a cache in memory, each read uses the disk.
     let cache = DiskCache::new(directory).unwrap().limit(16 << 20);
     let remote = remote.cache(0).disk_cache(&cache).unwrap();
-    read_objects(&remote, seed.parse().unwrap());
+    let seed: u64 = seed.parse().unwrap();
+    match seed >= LARGE_SEED {
+        true => read_large_objects(&remote, seed),
+        false => read_objects(&remote, seed),
+    }
     let Traffic { requests, disk_hits, disk_writes, disk_damaged, disk_failures, .. } =
         remote.traffic();
     eprintln!(
         "{requests} requests, {disk_hits} hits, {disk_writes} writes, {disk_damaged} damaged, {disk_failures} failures"
     );
     assert_eq!(disk_damaged, 0);
+    assert!(seed < LARGE_SEED || disk_failures == 0 && disk_hits > 0);
 }
 
 #[test]
@@ -236,6 +271,35 @@ fn processes_are_killed_while_they_fill_it() {
     assert!(size(&directory) <= 16 << 20);
 }
 
+/// Each process removes entries that others read. One process is killed.
+#[test]
+fn processes_share_the_limit() {
+    const LIMIT: u64 = 16 << 20;
+    let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
+    for number in 0..LARGE.0 {
+        server.put(&format!("large{number}"), content(number, LARGE.1 as usize));
+    }
+    let directory = folder.path().join("cache");
+    DiskCache::new(&directory).unwrap();
+    let mut children: Vec<Child> =
+        (0..6).map(|child| spawn(&server, &directory, LARGE_SEED + child, "")).collect();
+    let (mut most, mut is_killed) = (0, false);
+    while children.iter_mut().any(|child| child.try_wait().unwrap().is_none()) {
+        most = most.max(size(&directory));
+        if most > LIMIT / 2 && !is_killed {
+            children[0].kill().unwrap();
+            is_killed = true;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    let good: Vec<bool> = children.into_iter().map(wait).collect();
+    assert_eq!(good[1..], [true; 5]);
+    println!("at most {most} of {LIMIT} bytes");
+    assert!(is_killed && most <= LIMIT, "{most}");
+    // More than that was written.
+    assert!(most > LIMIT * 3 / 4, "{most}");
+}
+
 /// Files of more than 4 KiB cannot be written, as on a full disk.
 #[cfg(unix)]
 #[test]
@@ -255,10 +319,10 @@ fn a_full_disk_is_no_error() {
 fn a_directory_that_cannot_be_written_is_no_error() {
     let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
     put_objects(&server);
+    let remote = remote(&server, folder.path());
     for number in 0..16 {
         File::create(folder.path().join(format!("{number:02x}"))).unwrap();
     }
-    let remote = remote(&server, folder.path());
     read_objects(&remote, 1);
     let traffic = remote.traffic();
     assert!(traffic.disk_failures > 20 && traffic.received > 2 << 20, "{traffic:?}");
@@ -414,6 +478,94 @@ fn the_size_is_limited_and_used_entries_stay() {
     assert_eq!(remote.traffic().disk_writes, before);
 }
 
+/// Each file occupies a block, also one of a few bytes. A time in the future is that of a wrong clock.
+#[test]
+fn small_files_and_files_of_the_future_are_removed() {
+    const SHARE: u64 = 1 << 20;
+    let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
+    server.put("a", content(1, 2 << 20));
+    let cache = DiskCache::new(folder.path()).unwrap().limit(16 * SHARE);
+    let remote = || self::remote(&server, folder.path()).cache(0).disk_cache(&cache).unwrap();
+    let read = |remote: &Remote| {
+        let found = remote.object("a").unwrap().read_vec_at(0, 2 << 20).unwrap();
+        assert!(found == content(1, 2 << 20));
+    };
+    read(&remote());
+    let future = SystemTime::now() + Duration::from_secs(1_000_000);
+    let shards: Vec<PathBuf> =
+        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    for shard in &shards {
+        files(shard).into_iter().for_each(|file| fs::remove_file(file).unwrap());
+        for number in 0..SHARE / 4096 {
+            let mut file = File::create(shard.join(number.to_string())).unwrap();
+            std::io::Write::write_all(&mut file, b"x").unwrap();
+            file.set_modified(future).unwrap();
+        }
+    }
+    read(&remote());
+    for shard in &shards {
+        assert!(size(shard) <= SHARE - SHARE / 8, "{}: {}", shard.display(), size(shard));
+    }
+    // Only files of the future were removed.
+    let last = remote();
+    read(&last);
+    assert_eq!(last.traffic().received, 0, "{:?}", last.traffic());
+}
+
+/// Each range is in a piece of its own.
+#[test]
+fn many_short_ranges_do_not_displace_the_other_entries() {
+    let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
+    server.put("large", vec![0; 48 << 20]);
+    let cache = DiskCache::new(folder.path()).unwrap().limit(16 << 20);
+    let remote = remote(&server, folder.path()).cache(0).gap(0).disk_cache(&cache).unwrap();
+    let object = remote.object("large").unwrap();
+    // 250 pieces are more than half of the limit.
+    for (count, is_stored) in [(250, false), (100, true)] {
+        let before = remote.traffic();
+        let mut buffers = vec![[1; 100]; count];
+        let mut ranges: Vec<(u64, &mut [u8])> = (0..)
+            .map(|number| number * 3 * PIECE + 100)
+            .zip(buffers.iter_mut().map(|buffer| &mut buffer[..]))
+            .collect();
+        object.read_ranges_at(&mut ranges).unwrap();
+        assert!(buffers.iter().all(|buffer| *buffer == [0; 100]));
+        let after = remote.traffic();
+        // The first range is in the start of the object, which is in memory.
+        let expected = if is_stored { count as u64 - 1 } else { 0 };
+        assert_eq!(after.disk_writes - before.disk_writes, expected, "{after:?}");
+        let received = after.received - before.received;
+        assert!(is_stored || received == 100 * (count as u64 - 1), "{after:?}");
+    }
+}
+
+/// A server that derives the ETag from the size and the modification time in seconds could send the same ETag after
+/// another change.
+#[test]
+fn recently_changed_objects_are_not_stored() {
+    let modified = "last-modified: Mon, 02 Jan 2023 00:00:00 GMT\r\n";
+    let sent = |second| format!("date: Mon, 02 Jan 2023 00:00:0{second} GMT\r\n");
+    for (times, is_stored) in [
+        (modified.to_owned() + &sent(1), false),
+        (modified.to_owned() + &sent(2), true),
+        // By the clock of this computer.
+        (modified.to_owned(), true),
+        ("last-modified: Thu, 01 Jan 2099 00:00:00 GMT\r\n".to_owned(), false),
+        // Without a modification time, the ETag has another source.
+        (sent(1), true),
+    ] {
+        let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
+        server.put("a", content(1, 200_000));
+        server.set(Faults { times: Some(times.clone()), ..Faults::default() });
+        let remote = remote(&server, folder.path());
+        let found = remote.object("a").unwrap().read_vec_at(0, 200_000).unwrap();
+        assert!(found == content(1, 200_000));
+        let traffic = remote.traffic();
+        assert_eq!(files(folder.path()).len(), if is_stored { 4 } else { 0 }, "{times}");
+        assert_eq!(traffic.not_cacheable, u64::from(!is_stored), "{times}: {traffic:?}");
+    }
+}
+
 #[test]
 fn objects_without_strong_etags_are_not_stored() {
     for faults in [
@@ -492,6 +644,8 @@ fn object_stores_of_the_caller_need_a_name() {
     let remote = Remote::new(Arc::new(InMemory::new()));
     let array = NDArray::builder().arange(0i64, 100_000, 1).unwrap();
     remote.save("a", array.schunk(), false).unwrap();
+    // An object that was changed less than two seconds before is not stored.
+    thread::sleep(Duration::from_millis(2100));
     let error = remote.clone().disk_cache(&cache).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     let named = |name| remote.clone().named(name).disk_cache(&cache).unwrap();
@@ -527,6 +681,20 @@ fn the_files_are_private() {
     let link = folder.path().join("link");
     symlink(&directory, &link).unwrap();
     DiskCache::new(&link).unwrap();
+    // The same for a directory of entries, which is no link.
+    let shard = files(&directory)[0].parent().unwrap().to_owned();
+    fs::set_permissions(&shard, fs::Permissions::from_mode(0o720)).unwrap();
+    let error = DiskCache::new(&directory).unwrap_err().to_string();
+    assert!(error.contains("other users") && error.contains(shard.to_str().unwrap()), "{error}");
+    fs::set_permissions(&shard, fs::Permissions::from_mode(0o700)).unwrap();
+    let moved = folder.path().join("moved");
+    fs::rename(&shard, &moved).unwrap();
+    symlink(&moved, &shard).unwrap();
+    let error = DiskCache::new(&directory).unwrap_err().to_string();
+    assert!(error.contains("it is not a directory"), "{error}");
+    fs::remove_file(&shard).unwrap();
+    fs::rename(&moved, &shard).unwrap();
+    DiskCache::new(&directory).unwrap();
     // Only root can give a directory to another user; for any other user, that of root belongs to another one.
     let other = match chown(&directory, Some(12_345), None) {
         Ok(()) => &directory,

@@ -1,5 +1,8 @@
 //! nginx, an S3 server, and Python's `blosc2`, which reads what this crate writes, and the reverse.
 
+use std::thread;
+use std::time::Duration;
+
 use blosc2::storage::ReadAt;
 use blosc2::{CParams, Codec, ErrorKind, NDArray, RawItems, SChunk, Target, Value};
 use blosc2_object_store::{DiskCache, Remote};
@@ -246,6 +249,8 @@ with blosc2.TreeStore(sys.argv[1], mode='w', threshold=1000) as store:
         run_python(program, &[path.to_str().unwrap()]);
         let s3 = S3::start();
         upload(&s3.remote(), &path, "x/runs.b2d");
+        // An object that was changed less than two seconds before is not stored.
+        thread::sleep(Duration::from_secs(3));
         let cache = DiskCache::new(folder.path().join("cache")).unwrap();
         for turn in 0..2 {
             let remote = s3.remote().named("s3").disk_cache(&cache).unwrap();
@@ -274,6 +279,8 @@ fn second_runs_transfer_nothing() {
         let (nginx, s3, folder) = (Nginx::start(), S3::start(), tempfile::tempdir().unwrap());
         write(&nginx.files(), "a.b2nd", &frame);
         s3.remote().save("a.b2nd", NDArray::open_rw(frame).unwrap().schunk(), false).unwrap();
+        // An object that was changed less than two seconds before is not stored.
+        thread::sleep(Duration::from_secs(3));
         let cache = DiskCache::new(folder.path()).unwrap();
         for (turn, server) in [(0, "nginx"), (1, "nginx"), (0, "S3"), (1, "S3")] {
             let remote = match server {

@@ -28,6 +28,8 @@ pub(crate) struct Faults {
     pub(crate) ignores_ranges: bool,
     /// Sends the range after the requested one.
     pub(crate) wrong_range: bool,
+    /// The headers with times, such as `Last-Modified`, instead of those of the server.
+    pub(crate) times: Option<String>,
     /// Sends no ETags.
     pub(crate) no_etags: bool,
     /// Sends weak ETags.
@@ -46,6 +48,8 @@ pub(crate) struct Faults {
     pub(crate) no_sizes: bool,
     /// Answers `HEAD` with the status 403, as for a signed URL.
     pub(crate) refuses_head: bool,
+    /// Answers `PROPFIND`, the request of a list of files, with this status.
+    pub(crate) list: Option<&'static str>,
     /// Sends whole objects with this header `Content-Encoding`.
     pub(crate) encoding: Option<&'static str>,
     /// Sends ranges of the encoded object, if the request has one.
@@ -230,7 +234,8 @@ fn respond(
         return Ok(true);
     }
     if !["GET", "HEAD"].contains(&method) {
-        send("501 Unsupported method", "", b"", 0)?;
+        let status = faults.list.filter(|_| method == "PROPFIND");
+        send(status.unwrap_or("501 Unsupported method"), "", b"", 0)?;
         return Ok(true);
     }
     if faults.fail > 0 {
@@ -283,7 +288,8 @@ fn respond(
         return Ok(true);
     }
     let date = if has_changed { "Tue, 03 Jan 2023" } else { "Mon, 02 Jan 2023" };
-    let mut headers = format!("last-modified: {date} 00:00:00 GMT\r\n");
+    let own_times = format!("last-modified: {date} 00:00:00 GMT\r\n");
+    let mut headers = faults.times.clone().unwrap_or(own_times);
     if !faults.no_etags {
         headers += &format!("etag: {e_tag}\r\n");
     }

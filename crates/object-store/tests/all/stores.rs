@@ -313,6 +313,28 @@ fn stores_in_directories_are_read() {
     }
 }
 
+/// Programs mark directories by empty objects. Writers have a lock file.
+#[test]
+fn marked_directories_are_read_and_copied() {
+    let (folder, [remote, _]) = remotes();
+    let array = NDArray::builder().arange(0i32, 10, 1).unwrap();
+    remote.save("runs.b2d/first/a.b2nd", array.schunk(), false).unwrap();
+    for marker in ["runs.b2d", "runs.b2d/first", "runs.b2d/embed.b2e.b2lock"] {
+        put(&remote, marker, Vec::new());
+    }
+    let Container::TreeStore(store) = remote.container("runs.b2d").unwrap() else {
+        panic!("a store")
+    };
+    assert_eq!(store.keys().collect::<Vec<_>>(), ["/first/a"]);
+    let copy = folder.path().join("copy.b2d");
+    store.unpack(&copy).unwrap();
+    let names: Vec<_> =
+        std::fs::read_dir(&copy).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["first"]);
+    let copied = TreeStore::open(&copy).unwrap();
+    assert_eq!(copied.array("/first/a").unwrap().read::<Vec<i32>>(..).unwrap().len(), 10);
+}
+
 /// An entry that was removed after the list is an error of its entry only; damaged ones too.
 #[test]
 fn entries_of_directories_can_be_missing_or_damaged() {

@@ -1,5 +1,6 @@
 //! HTTP servers as they are: without ranges, with encodings, queries and passwords, and with wrong sizes.
 
+use std::io;
 use std::time::Duration;
 
 use blosc2::storage::{Folder, ReadAt};
@@ -500,6 +501,34 @@ fn redirects_have_no_referer() {
         let (log, _) = second.taken();
         assert!(log.len() > 2 && log.iter().all(|(path, _)| path == "/large.b2nd"), "{log:?}");
         assert_eq!(second.referers(), [""; 0]);
+    });
+}
+
+/// Most servers have no lists of files, and refuse the request in different ways. Any other failure is reported.
+#[test]
+fn servers_without_lists_are_recognized() {
+    within_a_minute(|| {
+        let (server, ..) = start();
+        for status in ["200 OK", "400 Bad Request", "403 Forbidden", "405 No", "501 No"] {
+            server.set(Faults { list: Some(status), ..Faults::default() });
+            let (remote, path) = Remote::from_url(&server.url("none"), QUICK).unwrap();
+            let error = remote.tree_store(&path).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{status}: {error}");
+            let error = remote.folder(&path).unwrap().names().unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{status}: {error}");
+            assert!(error.to_string().contains("does not list the files"), "{status}: {error}");
+        }
+        for status in ["401 Unauthorized", "500 Internal Server Error", "503 Unavailable"] {
+            server.set(Faults { list: Some(status), ..Faults::default() });
+            let (remote, path) = Remote::from_url(&server.url("none"), QUICK).unwrap();
+            for error in [
+                remote.tree_store(&path).map(drop).unwrap_err(),
+                remote.container(&path).map(drop).unwrap_err(),
+            ] {
+                assert_eq!(error.kind(), ErrorKind::Io, "{status}: {error}");
+                assert!(error.to_string().contains(&status[..3]), "{status}: {error}");
+            }
+        }
     });
 }
 

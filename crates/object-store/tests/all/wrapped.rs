@@ -23,6 +23,8 @@ struct Faulty {
     refuses_head: bool,
     /// The number of bytes that bodies which do not start at 0 are too long; negative if they are too short.
     excess: isize,
+    /// The error of all lists.
+    list: Option<fn() -> Error>,
 }
 
 impl fmt::Display for Faulty {
@@ -72,7 +74,10 @@ impl ObjectStore for Faulty {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.inner.list(prefix)
+        match self.list {
+            Some(error) => stream::once(async move { Err(error()) }).boxed(),
+            None => self.inner.list(prefix),
+        }
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
@@ -103,6 +108,37 @@ fn bodies_of_another_length_are_errors() {
         // Only the start is needed of a small object.
         remote.save("small", &schunk(0), false).unwrap();
         assert_eq!(remote.schunk("small").unwrap().nchunks(), 0);
+    }
+}
+
+/// A store whose files cannot be listed may exist.
+#[test]
+fn errors_of_lists_are_reported() {
+    let generic = || Error::Generic { store: "Faulty", source: "no response in time".into() };
+    let denied = || Error::PermissionDenied { path: "x".to_owned(), source: "refused".into() };
+    let unknown =
+        || Error::NotImplemented { operation: "list".to_owned(), implementer: "Faulty".to_owned() };
+    let missing = || Error::NotFound { path: "x".to_owned(), source: "none".into() };
+    type List = fn() -> Error;
+    let errors: [(List, ErrorKind, &str); 4] = [
+        (generic, ErrorKind::Io, "no response in time"),
+        (denied, ErrorKind::Io, "refused"),
+        (unknown, ErrorKind::NotFound, "x/runs.b2d"),
+        (missing, ErrorKind::NotFound, "x/runs.b2d"),
+    ];
+    for (list, kind, text) in errors {
+        let remote = Remote::new(Arc::new(Faulty { list: Some(list), ..Faulty::default() }));
+        remote.save("x/runs.b2d/a.b2nd", &schunk(1), false).unwrap();
+        remote.save("x/frame", &schunk(1), false).unwrap();
+        let opened =
+            [remote.tree_store("x/runs.b2d").map(drop), remote.container("x/runs.b2d").map(drop)];
+        for error in opened.map(|opened| opened.unwrap_err()) {
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(text), "{error}");
+        }
+        // This object is no store. The list would not change that.
+        let error = remote.tree_store("x/frame").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
     }
 }
 

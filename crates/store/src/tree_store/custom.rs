@@ -13,7 +13,7 @@ use crate::archive::{Source, Window};
 use crate::blosc2::storage::{Folder, ReadOnly};
 use crate::blosc2::{Error, OpenOptions, Result, SChunk, Target};
 use crate::embed_store::EmbedStore;
-use crate::key::INDEX;
+use crate::key::{self, INDEX};
 
 use super::OPEN;
 
@@ -31,7 +31,16 @@ impl Custom {
     where
         F: Folder<File: Send + Sync + 'static> + 'static,
     {
-        let names = folder.names()?.into_iter().collect();
+        let all: BTreeSet<String> = folder.names()?.into_iter().collect();
+        // Programs mark directories by objects, whose names lose their slash: they are not files.
+        let is_folder = |name: &str| {
+            let inside = format!("{name}/");
+            all.range(inside.clone()..).next().is_some_and(|next| next.starts_with(&inside))
+        };
+        let is_content = |name: &&String| {
+            !name.is_empty() && !key::is_internal(name) && !is_folder(name.as_str())
+        };
+        let names = all.iter().filter(is_content).cloned().collect();
         let open = move |name: &str| folder.open(name).map(|file| Arc::new(file) as Source);
         Ok(Self { open: Box::new(open), names })
     }
@@ -73,5 +82,26 @@ impl Custom {
 impl fmt::Debug for Custom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Custom").field("files", &self.names.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blosc2_format::directory::{FolderMut, Memory};
+
+    use super::*;
+
+    #[test]
+    fn names_of_directories_and_internal_files_are_not_files() {
+        let mut folder = Memory::default();
+        let names = ["first", "first-a", "first.b2nd", "first/b/c.b2nd", "first/b", "second", ""];
+        let internal = [key::LOCK, "embed.b2e.b2work/a", INDEX, "embed.b2e.b2work/a.b2nd"];
+        for name in names.iter().chain(&internal) {
+            folder.put(name, b"", false).unwrap();
+        }
+        let custom = Custom::new(folder).unwrap();
+        let expected =
+            [INDEX, "embed.b2e.b2work/a.b2nd", "first-a", "first.b2nd", "first/b/c.b2nd", "second"];
+        assert_eq!(custom.names().collect::<Vec<_>>(), expected);
     }
 }

@@ -263,9 +263,10 @@ impl TreeStore {
     /// Opens a store in a custom directory, such as the objects under a prefix, for reading.
     ///
     /// `folder` returns the files of the store with their paths in the store: [`Folder::names`](ReadFolder::names)
-    /// returns all of them, such as `first/speed.b2nd`, with `/` as the separator. It is called once. Only files with
-    /// the extensions `.b2nd`, `.b2f` and `.b2b` are entries; sparse frames in the store are not. If a file is replaced
-    /// while the store is open, its entry is the new one when it is opened.
+    /// returns all of them, such as `first/speed.b2nd`, with `/` as the separator. It is called once. Names of
+    /// directories (the empty name, and `first` in this example) are skipped, and the lock and the temporary files of a
+    /// writer, too. Only files with the extensions `.b2nd`, `.b2f` and `.b2b` are entries; sparse frames in the store
+    /// are not. If a file is replaced while the store is open, its entry is the new one when it is opened.
     ///
     /// ```
     /// use blosc2::NDArray;
