@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long, allow_hyphen_values = true)]
     slice: Option<Slices>,
     /// Compute a Python expression, of files beside it.
-    #[arg(long, conflicts_with = "engine")]
+    #[arg(long, conflicts_with_all = ["engine", "columns", "condition", "csv", "json"])]
     evaluate: bool,
     #[command(flatten)]
     selection: rows::Selection,

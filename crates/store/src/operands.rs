@@ -1,13 +1,14 @@
 //! The expressions of carriers, and the files to which they refer.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crate::blosc2::{Dtype, Error, ErrorKind, NDArray, Result, Value};
 use crate::carrier::{Carrier, CarrierKind};
 use crate::expression::{Expression, MAX_OPERANDS, Operand};
-use crate::folder::{Access, Folder};
+use crate::folder::{Access, EntryKind, Folder};
 use crate::object::Object;
+use crate::tree_store::TreeStore;
 use crate::without_secrets;
 
 const OPEN: &str = "open the operands of an expression";
@@ -110,8 +111,9 @@ impl Carrier {
             shape.map(|sizes| sizes.iter().filter_map(Value::as_u64).collect());
         let dtype = field(6).and_then(Value::as_str).and_then(|text| Dtype::parse(text).ok());
         match (shape, dtype) {
+            // The items that are computed are in native byte order.
             (Some(shape), Some(dtype))
-                if shape != expression.shape() || !dtype.is_equivalent(expression.dtype()) =>
+                if shape != expression.shape() || dtype.to_native() != *expression.dtype() =>
             {
                 let detail = format!(
                     "`{text}` has the dtype {} and the shape {:?}, and the file states {dtype} and {shape:?}: Python \
@@ -157,9 +159,11 @@ impl Files {
                 "is a reference of the kind `{kind}`, expected a path of a file"
             ));
         };
-        let parts = Path::new(path).components();
+        let parts = Path::new(path).components().filter(|part| *part != Component::CurDir);
         let is_below = parts.clone().all(|part| matches!(part, Component::Normal(_)));
-        if path.is_empty() || path.contains("://") || path.contains('\\') || !is_below {
+        let below: PathBuf = parts.collect();
+        let is_empty = below.as_os_str().is_empty();
+        if is_empty || path.contains("://") || path.contains('\\') || !is_below {
             return refused(format!(
                 "is at `{}`, expected a path in the folder of the expression or below",
                 without_secrets(path)
@@ -171,16 +175,24 @@ impl Files {
             ));
         }
         self.left -= 1;
-        let name = place.join(path);
+        let name = place.join(below);
         let at = self.folder.path().join(&name);
-        let file = self.folder.file(&name, Access::Read);
-        let file = file.map_err(|error| Error::of_io(OPEN, error).at(&at))?;
+        let io = |error| Error::of_io(OPEN, error).at(&at);
         let (limits, max_read) = match carrier.schunk() {
             Some(schunk) => (schunk.info().limits, schunk.max_read()),
             None => (crate::blosc2::Limits::default(), None),
         };
-        let object = Object::open_source_with_limits(file, limits, max_read);
-        let mut object = object.map_err(|error| error.at(&at))?;
+        let mut object = match self.folder.kind(&name).map_err(io)? {
+            Some(EntryKind::Folder) => {
+                let store = self.folder.folder(&name).map_err(io)?;
+                TreeStore::in_opened(store, limits, max_read)?.into_object()?
+            }
+            _ => {
+                let file = self.folder.file(&name, Access::Read).map_err(io)?;
+                let object = Object::open_source_with_limits(file, limits, max_read);
+                object.map_err(|error| error.at(&at))?
+            }
+        };
         if let Some(key) = reference.get("key").and_then(Value::as_str) {
             let Object::TreeStore(store) = &object else {
                 return refused(format!(

@@ -149,6 +149,38 @@ fn what_is_no_data_is_told_and_refused() {
 }
 
 #[test]
+fn expressions_are_computed() {
+    let bytes = |range: std::ops::Range<u8>| -> Vec<u8> {
+        // `a + 2 * b`, both with the items 0 to 9.
+        range.flat_map(|item| (3.0 * f64::from(item)).to_ne_bytes()).collect()
+    };
+    assert_eq!(good(&["cat", "expression.b2nd", "--evaluate"]), bytes(0..10));
+    let part = ["--evaluate", "--slice", "2:4"];
+    assert_eq!(good(&[&["cat", "expression.b2nd"][..], &part].concat()), bytes(2..4));
+    let npy = good(&[&["export", "expression.b2nd", "-"][..], &part].concat());
+    assert!(npy.starts_with(b"\x93NUMPY") && npy.ends_with(&bytes(2..4)), "{npy:?}");
+    let csv = text(&[&["export", "expression.b2nd", "-", "--format", "csv"][..], &part].concat());
+    assert!(csv.contains("6") && csv.contains("9") && !csv.contains("12"), "{csv}");
+    for (status, args, told) in [
+        (2, &["cat", "expression.b2nd", "--evaluate", "--csv"][..], "cannot be used with"),
+        (2, &["cat", "expression.b2nd", "--evaluate", "--json"], "cannot be used with"),
+        (2, &["cat", "expression.b2nd", "--evaluate", "--columns", "a"], "cannot be used with"),
+        (2, &["cat", "expression.b2nd", "--evaluate", "--where", "a > 1"], "cannot be used with"),
+        (2, &["cat", "expression.b2nd", "--evaluate", "--engine", "c"], "cannot be used with"),
+        (
+            2,
+            &["export", "expression.b2nd", "-", "--evaluate", "--where", "a > 1"],
+            "require a table",
+        ),
+        (2, &["cat", "operand_a.b2nd", "--evaluate"], "requires a Python expression"),
+        (1, &["cat", "function.b2nd", "--evaluate"], "evaluate an expression"),
+    ] {
+        let line = bad(status, args);
+        assert!(line.contains(told), "{args:?}: {line}");
+    }
+}
+
+#[test]
 fn what_cannot_be_is_told() {
     for (status, args, told) in [
         (1, &["cat", "tree.b2z"][..], "this is a store; `ls` lists its entries"),

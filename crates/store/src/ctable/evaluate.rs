@@ -22,8 +22,8 @@ impl CTable {
     /// - [`ErrorKind::NotFound`]: the table has no column with this name;
     /// - [`ErrorKind::TypeMismatch`]: the column is not computed from an expression; or another column has no items of
     ///   a fixed size;
-    /// - [`ErrorKind::Unsupported`]: the expression combines different rows; or the column is computed by a user-defined
-    ///   function;
+    /// - [`ErrorKind::Unsupported`]: the expression combines different rows, or uses no column; or the column is computed
+    ///   by a user-defined function;
     /// - the errors of [`Expression::new`] and of [`values`](Self::values).
     pub fn evaluate(&self, name: &str, rows: impl Into<Rows>) -> Result<(Dtype, Vec<u8>)> {
         self.find_column(name)?;
@@ -60,20 +60,22 @@ impl CTable {
             operands.push((format!("o{number}"), Operand::Bytes(dtype, shape, bytes)));
         }
         let expression = Expression::of(text, operands)?;
-        let shape = expression.shape();
-        if expression.combines_rows() || shape.first() != Some(&len) {
+        let (shape, dtype) = (expression.shape(), expression.dtype());
+        if expression.combines_rows() {
             return refused(format!("`{text}` combines different rows"));
         }
-        let all: Vec<_> = shape.iter().map(|size| 0..*size).collect();
-        let bytes = expression.read(&all)?;
-        match entry.get("dtype").and_then(Value::as_str).map(|name| (name, dtype_of(name))) {
-            Some((_, Some(dtype))) if dtype.is_equivalent(expression.dtype()) => Ok((dtype, bytes)),
-            Some((stated, _)) => {
-                let found = expression.dtype();
-                refused(format!("`{text}` has the dtype {found}, and the schema states `{stated}`"))
-            }
-            None => Ok((expression.dtype().clone(), bytes)),
+        if shape.first() != Some(&len) {
+            return refused(format!("`{text}` uses no column"));
         }
+        if let Some(stated) = entry.get("dtype").and_then(Value::as_str)
+            && dtype_of(stated).is_none_or(|stated| stated.to_native() != *dtype)
+        {
+            return refused(format!(
+                "`{text}` has the dtype {dtype}, and the schema states `{stated}`"
+            ));
+        }
+        self.live.budget().take(expression.nbytes())?;
+        Ok((dtype.clone(), expression.read_all()?))
     }
 }
 

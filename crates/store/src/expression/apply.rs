@@ -44,6 +44,7 @@ pub(super) enum Binary {
     ShiftLeft,
     ShiftRight,
     Compare(Comparison),
+    NextAfter,
     Real(fn(f64, f64) -> f64, fn(f32, f32) -> f32),
 }
 
@@ -466,6 +467,15 @@ pub(super) fn binary(operation: Binary, left: &Items, right: &Items) -> Result<I
         (Binary::Real(of, _), Items::F64(left), Items::F64(right)) => {
             Items::F64(zip(left, right, of))
         }
+        (Binary::NextAfter, Items::F16(left), Items::F16(right)) => {
+            Items::F16(zip(left, right, next_after_f16))
+        }
+        (Binary::NextAfter, Items::F32(left), Items::F32(right)) => {
+            Items::F32(zip(left, right, next_after_f32))
+        }
+        (Binary::NextAfter, Items::F64(left), Items::F64(right)) => {
+            Items::F64(zip(left, right, next_after_f64))
+        }
         _ => pairs!(I8 I16 I32 I64 U8 U16 U32 U64 F32 F64),
     })
 }
@@ -491,7 +501,7 @@ fn numbers<T: Arithmetic>(operation: Binary, left: &[T], right: &[T]) -> Result<
         Binary::Xor => T::xor,
         Binary::ShiftLeft => T::shift_left,
         Binary::ShiftRight => T::shift_right,
-        Binary::Compare(_) | Binary::Real(..) => {
+        Binary::Compare(_) | Binary::Real(..) | Binary::NextAfter => {
             return Err("its operands are not floats".to_owned());
         }
     };
@@ -501,7 +511,7 @@ fn numbers<T: Arithmetic>(operation: Binary, left: &[T], right: &[T]) -> Result<
 /// The distance-1 neighbor of an item in the direction of another one. NumPy: `nextafter`.
 macro_rules! next_after {
     ($name:ident $type:ident) => {
-        pub(super) fn $name(item: $type, to: $type) -> $type {
+        fn $name(item: $type, to: $type) -> $type {
             if item.is_nan() || to.is_nan() {
                 return item + to;
             }
@@ -514,6 +524,22 @@ macro_rules! next_after {
 }
 next_after!(next_after_f32 f32);
 next_after!(next_after_f64 f64);
+
+fn next_after_f16(item: f16, to: f16) -> f16 {
+    if item.is_nan() || to.is_nan() {
+        return item + to;
+    }
+    if item == to {
+        return to;
+    }
+    // The bits of positive numbers are in the order of the numbers, and negative ones differ by the sign.
+    let (zero, bits) = (f16::ZERO, item.to_bits());
+    f16::from_bits(match item < to {
+        up if item == zero => u16::from(!up) << 15 | 1,
+        up if up == (item > zero) => bits + 1,
+        _ => bits - 1,
+    })
+}
 
 /// Compares integers that have no common type of NumPy.
 pub(super) fn compare(comparison: Comparison, left: &[i128], right: &[i128]) -> Vec<bool> {

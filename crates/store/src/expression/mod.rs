@@ -6,6 +6,7 @@ mod parse;
 mod plan;
 mod reduce;
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
@@ -14,13 +15,13 @@ use crate::limits::max_read_of;
 
 use items::{Items, Type};
 use parse::{Fault, Literal};
-use plan::{KEPT, Node, Planner, Reduce, Step, count};
+use plan::{KEPT, Known, Node, Planner, Reduce, Step, count};
 use reduce::Accumulators;
 
 const EVALUATE: &str = "evaluate an expression";
 
-/// The number of items that are computed at once.
-const TILE: u64 = 1 << 17;
+/// The number of items that are computed at once. Small in unit tests.
+const TILE: u64 = if cfg!(test) { 1 << 6 } else { 1 << 17 };
 
 /// The largest number of operands.
 pub(crate) const MAX_OPERANDS: usize = 64;
@@ -61,13 +62,16 @@ pub(crate) const MAX_OPERANDS: usize = 64;
 /// `sin` are those of the Rust standard library, which can differ from NumPy in the last bits. Sums are compensated
 /// sums in `f64`.
 ///
-/// An expression is computed in tiles of up to 131,072 items, so it needs little memory. Reductions with up to 262,144
-/// results are computed once; larger ones inside of an expression are computed for each tile.
+/// An expression is computed in tiles of up to 131,072 items, so it needs little memory. The results of reductions are
+/// computed once, and kept: up to 64 MiB for all reductions. An expression that needs more results repeatedly, such as
+/// `a - mean(a, axis=0)` with 10 million columns, is not supported.
 #[derive(Debug)]
 pub struct Expression {
     root: Node,
     operands: Vec<Operand>,
     dtype: Dtype,
+    /// The memory of the results that are kept, with those of the operands.
+    kept: u64,
 }
 
 /// What a name in an expression refers to.
@@ -118,14 +122,9 @@ impl Operand {
 
     fn read(&self, of: Type, region: &[Range<u64>]) -> Result<Items> {
         let (dtype, mut bytes) = match self {
-            Self::Expression(expression) => return expression.evaluate(&expression.root, region),
+            Self::Expression(expression) => return expression.tile_of(&expression.root, region),
             Self::Array(array) => (array.dtype(), array.read::<RawItems>(region)?.0),
-            Self::Bytes(dtype, shape, bytes) => {
-                let size = of.size();
-                let places = places(shape, region);
-                let items = places.iter().flat_map(|at| &bytes[at * size..(at + 1) * size]);
-                (Some(dtype), items.copied().collect())
-            }
+            Self::Bytes(dtype, shape, bytes) => (Some(dtype), cut(bytes, of, shape, region)),
         };
         if dtype.is_some_and(|dtype| !dtype.is_native()) {
             bytes.chunks_exact_mut(of.size()).for_each(<[u8]>::reverse);
@@ -151,6 +150,13 @@ fn places(shape: &[u64], region: &[Range<u64>]) -> Vec<usize> {
         places = places.iter().flat_map(next).collect();
     }
     places
+}
+
+/// The bytes of the items of a region, in C order, of an array of this shape that is in memory.
+fn cut(bytes: &[u8], of: Type, shape: &[u64], region: &[Range<u64>]) -> Vec<u8> {
+    let size = of.size();
+    let places = places(shape, region);
+    places.iter().flat_map(|at| &bytes[at * size..(at + 1) * size]).copied().collect()
 }
 
 fn lens(region: &[Range<u64>]) -> Vec<u64> {
@@ -252,8 +258,9 @@ impl Expression {
     ///
     /// # Errors
     /// - [`ErrorKind::Unsupported`]: the expression needs something else than [supported](Self#what-is-supported) parts,
-    ///   such as a user-defined function; an operand is missing or has another dtype; the text has more than 64 KiB, 128
-    ///   levels or 64 operands. The message names what is missing;
+    ///   such as a user-defined function; an operand is missing or has another dtype; an integer has more than 64 bits
+    ///   where it is not compared; the text has more than 64 KiB, 128 levels or 64 operands. The message names what is
+    ///   missing;
     /// - [`ErrorKind::InvalidData`]: the text is not an expression; the shapes of operands cannot be broadcast; or an
     ///   operator does not accept the dtypes of its operands.
     pub fn new<N: Into<String>>(
@@ -274,6 +281,7 @@ impl Expression {
         }
         let tree = parse::parse(text).map_err(error)?;
         let mut known = Vec::with_capacity(found);
+        let mut kept = 0u64;
         for (name, operand) in &operands {
             let Some(of) = operand.dtype().and_then(Type::of) else {
                 let dtype = operand.dtype().map_or("none".to_owned(), Dtype::to_string);
@@ -282,11 +290,25 @@ impl Expression {
                 );
                 return Err(Error::new(ErrorKind::Unsupported, EVALUATE, detail));
             };
-            known.push((name.clone(), of, operand.shape().to_vec()));
+            let mut recomputes = false;
+            if let Operand::Expression(expression) = operand {
+                recomputes = expression.root.recomputes;
+                kept = kept.saturating_add(expression.kept);
+            }
+            let (name, shape) = (name.clone(), operand.shape().to_vec());
+            known.push(Known { name, of, shape, recomputes });
         }
-        let root = Planner { operands: &known }.plan(&tree).map_err(error)?;
+        let Some(left) = KEPT.checked_sub(kept) else {
+            let detail = format!(
+                "the reductions in its operands have results of {kept} bytes, expected up to {KEPT}"
+            );
+            return Err(Error::new(ErrorKind::Unsupported, EVALUATE, detail));
+        };
+        let planner = Planner { operands: &known, left: Cell::new(left) };
+        let root = planner.plan(&tree).and_then(Node::typed).map_err(error)?;
+        let kept = KEPT - planner.left.get();
         let operands = operands.into_iter().map(|(_, operand)| operand).collect();
-        Ok(Self { dtype: root.of.dtype(), root, operands })
+        Ok(Self { dtype: root.of.dtype(), root, operands, kept })
     }
 
     /// Returns the dtype of the results. The byte order is native.
@@ -299,7 +321,7 @@ impl Expression {
         &self.root.shape
     }
 
-    /// Whether a reduction combines items of different rows, positions on the first axis.
+    /// Whether items of different rows, positions on the first axis, are combined.
     pub(crate) fn combines_rows(&self) -> bool {
         self.root.combines_rows()
     }
@@ -334,9 +356,18 @@ impl Expression {
             let detail = format!("the items have {nbytes} bytes, expected up to {limit}");
             return Err(Error::new(ErrorKind::TooLarge, EVALUATE, detail));
         }
-        let mut bytes = vec![0; nbytes as usize];
-        self.fill(ranges, &mut bytes)?;
-        Ok(bytes)
+        self.all_of(&self.root, ranges, |tile| self.tile_of(&self.root, tile))
+    }
+
+    /// The memory of all items.
+    pub(crate) fn nbytes(&self) -> u64 {
+        count(self.shape()).saturating_mul(self.root.of.size() as u64)
+    }
+
+    /// Computes all items. The caller checks their size.
+    pub(crate) fn read_all(&self) -> Result<Vec<u8>> {
+        let all: Vec<_> = self.shape().iter().map(|size| 0..*size).collect();
+        self.all_of(&self.root, &all, |tile| self.tile_of(&self.root, tile))
     }
 
     /// Computes all items, and stores them in a new array. The dtype of the builder is replaced by that of the results.
@@ -346,17 +377,38 @@ impl Expression {
     /// Fails with the errors of [creation](NDArrayBuilder#errors-of-creation), and with
     /// [`ErrorKind::Callback`] for an error of [`read`](Self::read).
     pub fn to_array(&self, builder: NDArrayBuilder) -> Result<NDArray> {
-        builder
-            .dtype(&self.dtype, self.dtype.size())
-            .from_chunk_fn(self.shape(), |ranges, bytes| self.fill(ranges, bytes))
+        builder.dtype(&self.dtype, self.dtype.size()).from_chunk_fn(
+            self.shape(),
+            |ranges, bytes| {
+                self.fill(&self.root, ranges, bytes, |tile| self.tile_of(&self.root, tile))
+            },
+        )
     }
 
-    /// Computes a box into memory.
-    fn fill(&self, region: &[Range<u64>], bytes: &mut [u8]) -> Result<()> {
-        let size = self.root.of.size();
+    /// The bytes of the items of a part in a box.
+    fn all_of(
+        &self,
+        node: &Node,
+        region: &[Range<u64>],
+        compute: impl Fn(&[Range<u64>]) -> Result<Items>,
+    ) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; count(&lens(region)) as usize * node.of.size()];
+        self.fill(node, region, &mut bytes, compute)?;
+        Ok(bytes)
+    }
+
+    /// Writes the items of a part in a box into memory. `compute` returns those of a tile.
+    fn fill(
+        &self,
+        node: &Node,
+        region: &[Range<u64>],
+        bytes: &mut [u8],
+        compute: impl Fn(&[Range<u64>]) -> Result<Items>,
+    ) -> Result<()> {
+        let size = node.of.size();
         let region_lens = lens(region);
-        for tile in tiles(region, &self.tile(&self.root.shape)) {
-            let items = self.evaluate(&self.root, &tile)?;
+        for tile in tiles(region, &self.tile(&node.shape)) {
+            let items = compute(&tile)?;
             let run = tile.last().map_or(1, |range| (range.end - range.start) as usize);
             let rows = &tile[..tile.len().saturating_sub(1)];
             // The position of each row of the tile in the box.
@@ -402,17 +454,34 @@ impl Expression {
         tile
     }
 
-    /// Computes the items of a part in a region, in C order.
-    fn evaluate(&self, node: &Node, region: &[Range<u64>]) -> Result<Items> {
-        let part = |part: &Node| {
-            let items = self.evaluate(part, &part_of(&part.shape, region))?;
+    /// Computes the items of a part in a tile, in C order.
+    fn tile_of(&self, node: &Node, tile: &[Range<u64>]) -> Result<Items> {
+        self.evaluate(node, tile, &mut vec![None; self.operands.len()])
+    }
+
+    /// Computes the items of a part in the region of a tile, in C order. `seen` has the items of the operands that were
+    /// read for this tile. So each operand is read once, whose work could multiply in expressions of expressions. Its
+    /// region is the same at each place of the tree: that of the tile, except on axes with one item.
+    fn evaluate(
+        &self,
+        node: &Node,
+        region: &[Range<u64>],
+        seen: &mut [Option<Items>],
+    ) -> Result<Items> {
+        let mut part = |part: &Node| {
+            let items = self.evaluate(part, &part_of(&part.shape, region), seen)?;
             Ok::<_, Error>(repeat(items, &part.shape, region))
         };
         Ok(match &node.step {
-            Step::Operand(at) => self.operands[*at].read(node.of, region)?,
+            Step::Operand(at) => match &mut seen[*at] {
+                Some(items) => items.clone(),
+                none => none.insert(self.operands[*at].read(node.of, region)?).clone(),
+            },
             Step::Literal(literal) => item_of(*literal, node.of),
-            Step::Cast(of) => self.evaluate(of, region)?.cast(node.of),
-            Step::Unary(operation, of) => apply::unary(*operation, &self.evaluate(of, region)?),
+            Step::Cast(of) => self.evaluate(of, region, seen)?.cast(node.of),
+            Step::Unary(operation, of) => {
+                apply::unary(*operation, &self.evaluate(of, region, seen)?)
+            }
             Step::Binary(operation, parts) => {
                 let [left, right] = &**parts;
                 apply::binary(*operation, &part(left)?, &part(right)?)
@@ -432,21 +501,24 @@ impl Expression {
                 };
                 Items::select(&condition, &one, &other, count(&lens(region)) as usize)
             }
-            Step::Reduce(reduce) if count(&node.shape) > KEPT => self.reduce(reduce, region)?,
-            Step::Reduce(reduce) => {
-                // Other threads wait for the results.
-                let mut kept = reduce.kept.lock().unwrap_or_else(PoisonError::into_inner);
-                let all = match kept.take() {
-                    Some(all) => all,
-                    None => {
-                        let all: Vec<_> = node.shape.iter().map(|size| 0..*size).collect();
-                        self.reduce(reduce, &all)?
-                    }
-                };
-                let found = all.pick(&places(&node.shape, region));
-                *kept = Some(all);
-                found
-            }
+            Step::Reduce(reduce) => match &reduce.kept {
+                None => self.reduce(reduce, region)?,
+                Some(kept) => {
+                    // Other threads wait for the results.
+                    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                    let bytes = match &*kept {
+                        Some(bytes) => Arc::clone(bytes),
+                        None => {
+                            let all: Vec<_> = node.shape.iter().map(|size| 0..*size).collect();
+                            let bytes =
+                                self.all_of(node, &all, |tile| self.reduce(reduce, tile))?;
+                            Arc::clone(kept.insert(Arc::new(bytes)))
+                        }
+                    };
+                    drop(kept);
+                    Items::from_bytes(node.of, &cut(&bytes, node.of, &node.shape, region))
+                }
+            },
         })
     }
 
@@ -485,7 +557,7 @@ impl Expression {
         let results = count(&lens(region)) as usize;
         let mut found = Accumulators::new(*reduction, of.of, results, count(&each) as f64);
         for tile in tiles(&sources, &self.tile(&of.shape)) {
-            let items = self.evaluate(of, &tile)?;
+            let items = self.tile_of(of, &tile)?;
             let places = Places::new(&tile, &sources, &strides, &steps);
             found.add(&items, places);
         }
@@ -539,3 +611,6 @@ impl Iterator for Places<'_> {
         Some(place)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,7 +29,7 @@ pub(super) enum Tree {
 
 impl Tree {
     fn depth(&self) -> usize {
-        // The parts are not deeper than `MAX_DEPTH`.
+        // The parser limits the depth.
         let below = match self {
             Self::Name(_) | Self::Literal(_) | Self::None => 0,
             Self::Tuple(items) => items.iter().map(Self::depth).max().unwrap_or(0),
@@ -138,6 +138,9 @@ fn number(text: &str) -> Result<(Literal, usize)> {
         return unsupported("it contains a complex number");
     }
     let plain = text[..end].replace('_', "");
+    if !is_float && plain.starts_with('0') && plain.bytes().any(|byte| byte != b'0') {
+        return invalid(format!("its integer `{plain}` starts with 0"));
+    }
     if text[end..].starts_with(|c: char| c.is_alphanumeric() || c == '_') {
         return unsupported(format!("it contains a number with letters after `{plain}`"));
     }
@@ -156,6 +159,7 @@ pub(super) fn parse(text: &str) -> Result<Tree> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
     let tree = parser.expression(0)?;
     match parser.next() {
+        None if tree.depth() > MAX_DEPTH => too_deep(),
         None => Ok(tree),
         Some(token) => Err(unexpected(&token)),
     }
@@ -231,7 +235,8 @@ impl Parser {
     /// Parses operators that bind at least as tightly as `tightness`.
     fn expression(&mut self, tightness: u8) -> Result<Tree> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
+        // A level of the tree, such as `a + (b + c)`, takes two: one on the right of the operator, one in parentheses.
+        if self.depth > 2 * MAX_DEPTH {
             return too_deep();
         }
         let mut left = self.operand()?;

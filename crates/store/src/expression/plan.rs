@@ -1,16 +1,18 @@
 //! The types and shapes of the parts of an expression.
 
-use std::sync::Mutex;
+use std::cell::Cell;
+use std::sync::{Arc, Mutex};
 
-use super::apply::{Binary, Comparison, Unary, next_after_f32, next_after_f64};
-use super::items::{Items, Type};
+use super::apply::{Binary, Comparison, Unary};
+use super::items::Type;
 use super::parse::{Fault, Literal, Tree, invalid, unsupported};
 use super::reduce::Reduction;
 
 type Result<T> = std::result::Result<T, Fault>;
 
-/// Results of up to this number of items are computed once. Larger ones are computed where they are needed.
-pub(super) const KEPT: u64 = 1 << 18;
+/// The maximum memory of the results of reductions that are computed once and kept, in bytes: of an expression, with
+/// those to which it refers. Others are computed where they are needed. Small in unit tests.
+pub(super) const KEPT: u64 = if cfg!(test) { 1 << 10 } else { 64 << 20 };
 
 /// A part of an expression.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(super) struct Node {
     pub(super) step: Step,
     pub(super) of: Type,
     pub(super) shape: Vec<u64>,
+    /// Whether it needs a reduction whose results are not kept.
+    pub(super) recomputes: bool,
 }
 
 #[derive(Debug)]
@@ -42,9 +46,12 @@ pub(super) struct Reduce {
     /// For each axis of `of`, whether it is reduced.
     pub(super) axes: Vec<bool>,
     pub(super) keepdims: bool,
-    /// The results, if they are few and computed.
-    pub(super) kept: Mutex<Option<Items>>,
+    /// `None` if the results are not kept.
+    pub(super) kept: Option<Kept>,
 }
+
+/// The bytes of all results of a reduction, after they are computed.
+type Kept = Mutex<Option<Arc<Vec<u8>>>>;
 
 /// The number of items of a shape; saturates.
 pub(super) fn count(shape: &[u64]) -> u64 {
@@ -70,7 +77,15 @@ impl Node {
             Literal::Int(_) => Type::I64,
             Literal::Float(_) => Type::F64,
         };
-        Self { step: Step::Literal(literal), of, shape: Vec::new() }
+        Self { step: Step::Literal(literal), of, shape: Vec::new(), recomputes: false }
+    }
+
+    /// A number with the type that NumPy gives it where no other operand determines the type.
+    pub(super) fn typed(self) -> Result<Self> {
+        let of = self.of;
+        let is_number = matches!(self.step, Step::Literal(_));
+        let node = self.cast(of)?;
+        Ok(if is_number { node.then(|node| Step::Cast(Box::new(node)), of) } else { node })
     }
 
     fn cast(self, to: Type) -> Result<Self> {
@@ -85,28 +100,25 @@ impl Node {
         }
         Ok(match self.step {
             _ if self.of == to => self,
-            Step::Literal(_) => Self { of: to, ..self },
-            _ => {
-                let shape = self.shape.clone();
-                Self { step: Step::Cast(Box::new(self)), of: to, shape }
+            Step::Literal(Literal::Int(integer)) if to == Type::Bool => {
+                Self::of_literal(Literal::Bool(integer != 0))
             }
+            Step::Literal(Literal::Float(float)) if to == Type::Bool => {
+                Self::of_literal(Literal::Bool(float != 0.0))
+            }
+            Step::Literal(_) => Self { of: to, ..self },
+            _ => self.then(|node| Step::Cast(Box::new(node)), to),
         })
     }
 
-    fn unary(operation: Unary, of: Self, result: Type) -> Self {
-        let shape = of.shape.clone();
-        Self { step: Step::Unary(operation, Box::new(of)), of: result, shape }
+    /// The part that computes each item from one of these.
+    fn then(self, step: impl FnOnce(Self) -> Step, of: Type) -> Self {
+        let (shape, recomputes) = (self.shape.clone(), self.recomputes);
+        Self { step: step(self), of, shape, recomputes }
     }
 
-    /// Whether a part is a reduction with more results than are kept.
-    fn repeats_work(&self) -> bool {
-        match &self.step {
-            Step::Operand(_) | Step::Literal(_) => false,
-            Step::Cast(of) | Step::Unary(_, of) => of.repeats_work(),
-            Step::Binary(_, of) | Step::CompareIntegers(_, of) => of.iter().any(Self::repeats_work),
-            Step::Select(of) => of.iter().any(Self::repeats_work),
-            Step::Reduce(reduce) => count(&self.shape) > KEPT || reduce.of.repeats_work(),
-        }
+    fn unary(operation: Unary, of: Self, result: Type) -> Self {
+        of.then(|of| Step::Unary(operation, Box::new(of)), result)
     }
 
     /// Whether a part combines items of different rows, the positions on the first axis.
@@ -114,15 +126,21 @@ impl Node {
         match &self.step {
             Step::Operand(_) | Step::Literal(_) => false,
             Step::Cast(of) | Step::Unary(_, of) => of.combines_rows(),
-            Step::Binary(_, of) | Step::CompareIntegers(_, of) => {
-                of.iter().any(Self::combines_rows)
-            }
-            Step::Select(of) => of.iter().any(Self::combines_rows),
+            Step::Binary(_, of) | Step::CompareIntegers(_, of) => combine_rows(&of[..]),
+            Step::Select(of) => combine_rows(&of[..]),
             Step::Reduce(reduce) => {
                 reduce.axes.first().is_some_and(|reduced| *reduced) || reduce.of.combines_rows()
             }
         }
     }
+}
+
+/// Whether parts that are broadcast combine rows. Where they have different numbers of axes, the rows of one part are
+/// combined with another axis of the other one.
+fn combine_rows(parts: &[Node]) -> bool {
+    let mut ndims = parts.iter().map(|part| part.shape.len()).filter(|ndim| *ndim > 0);
+    let first = ndims.next();
+    ndims.any(|ndim| Some(ndim) != first) || parts.iter().any(Node::combines_rows)
 }
 
 /// The shape of operands after broadcasting.
@@ -151,6 +169,23 @@ fn broadcast(shapes: &[&[u64]]) -> Result<Vec<u64>> {
     Ok(found)
 }
 
+/// Combines parts item by item, after broadcasting.
+fn combine<const N: usize>(
+    parts: [Node; N],
+    of: Type,
+    step: impl FnOnce(Box<[Node; N]>) -> Step,
+) -> Result<Node> {
+    let shape = broadcast(&parts.each_ref().map(|part| &part.shape[..]))?;
+    let repeats = |part: &Node| part.recomputes && count(&part.shape) < count(&shape);
+    if parts.iter().any(repeats) {
+        return unsupported(format!(
+            "it combines the results of a reduction with more items, and the memory for such results has {KEPT} bytes"
+        ));
+    }
+    let recomputes = parts.iter().any(|part| part.recomputes);
+    Ok(Node { step: step(Box::new(parts)), of, shape, recomputes })
+}
+
 /// The common type of operands. NumPy: `result_type`.
 fn common(one: &Node, other: &Node) -> Type {
     let weak = |literal: Literal, of: Type| match literal {
@@ -165,10 +200,20 @@ fn common(one: &Node, other: &Node) -> Type {
     }
 }
 
+/// An operand.
+pub(super) struct Known {
+    pub(super) name: String,
+    pub(super) of: Type,
+    pub(super) shape: Vec<u64>,
+    /// As in [`Node`].
+    pub(super) recomputes: bool,
+}
+
 /// Plans the parts of an expression.
 pub(super) struct Planner<'a> {
-    /// The name, the type and the shape of each operand.
-    pub(super) operands: &'a [(String, Type, Vec<u64>)],
+    pub(super) operands: &'a [Known],
+    /// The memory in which results can still be kept.
+    pub(super) left: Cell<u64>,
 }
 
 /// A function of one argument whose results are floats.
@@ -230,7 +275,7 @@ fn pair(name: &str) -> Option<Binary> {
         "arctan2" | "atan2" => Real(f64::atan2, f32::atan2),
         "hypot" => Real(f64::hypot, f32::hypot),
         "copysign" => Real(f64::copysign, f32::copysign),
-        "nextafter" => Real(next_after_f64, next_after_f32),
+        "nextafter" => NextAfter,
         "logaddexp" => Real(log_add_exp, |one, other| log_add_exp(one.into(), other.into()) as f32),
         _ => return None,
     })
@@ -275,10 +320,11 @@ impl Planner<'_> {
     }
 
     fn operand(&self, name: &str) -> Result<Node> {
-        match self.operands.iter().position(|(known, ..)| known == name) {
+        match self.operands.iter().position(|known| known.name == name) {
             Some(at) => {
-                let (_, of, shape) = &self.operands[at];
-                Ok(Node { step: Step::Operand(at), of: *of, shape: shape.clone() })
+                let Known { of, shape, recomputes, .. } = &self.operands[at];
+                let (shape, recomputes) = (shape.clone(), *recomputes);
+                Ok(Node { step: Step::Operand(at), of: *of, shape, recomputes })
             }
             None if name == "nan" => Ok(Node::of_literal(Literal::Float(f64::NAN))),
             None if name == "inf" => Ok(Node::of_literal(Literal::Float(f64::INFINITY))),
@@ -293,6 +339,9 @@ impl Planner<'_> {
                 Ok(Node::of_literal(Literal::Int(integer.wrapping_neg())))
             }
             Step::Literal(Literal::Float(float)) => Ok(Node::of_literal(Literal::Float(-float))),
+            Step::Literal(Literal::Bool(bool)) => {
+                Ok(Node::of_literal(Literal::Int(-i128::from(bool))))
+            }
             _ if of.of == Type::Bool => invalid("it negates a bool with `-`"),
             _ => {
                 let result = of.of;
@@ -318,6 +367,10 @@ impl Planner<'_> {
         }
         let found = parts.len();
         let wrong = || invalid(format!("it calls `{name}` with {found} arguments"));
+        // The results of NumPy and of Python's Blosc2 have different dtypes.
+        if found > 1 && parts.iter().all(|part| matches!(part.step, Step::Literal(_))) {
+            return unsupported(format!("it calls `{name}` with numbers only"));
+        }
         if let Some(operation) = pair(name) {
             let Ok([left, right]) = <[Node; 2]>::try_from(parts) else { return wrong() };
             return binary(operation, name, left, right);
@@ -349,6 +402,7 @@ impl Planner<'_> {
 
     /// Plans a function of one argument.
     fn function(&self, name: &str, of: Node) -> Result<Node> {
+        let of = of.typed()?;
         if let Some(operation) = real(name) {
             let result = of.of.to_float();
             return Ok(Node::unary(operation, of.cast(result)?, result));
@@ -357,6 +411,7 @@ impl Planner<'_> {
             "negative" => return self.negative(of),
             "positive" => return positive(of),
             "bitwise_invert" => return invert(of),
+            "conj" if of.of == Type::Bool => return of.cast(Type::I8),
             "real" | "conj" => return Ok(of),
             "reciprocal" => {
                 let result = if of.of.is_float() { of.of } else { Type::F64 };
@@ -399,47 +454,46 @@ impl Planner<'_> {
         items: &[Tree],
         named: &[(String, Tree)],
     ) -> Result<Node> {
-        let (of, axis) = match items {
+        let (of, mut axis) = match items {
             [of] => (self.plan(of)?, None),
             [of, axis] => (self.plan(of)?, Some(axis)),
             _ => return invalid(format!("it calls `{name}` with {} arguments", items.len())),
         };
-        let (mut axis, mut keepdims) = (axis, false);
-        for (option, value) in named {
+        let of = of.typed()?;
+        let mut keepdims = false;
+        for (at, (option, value)) in named.iter().enumerate() {
+            let is_repeated = named[..at].iter().any(|(earlier, _)| earlier == option);
+            if is_repeated || option == "axis" && axis.is_some() {
+                return invalid(format!("it calls `{name}` with two arguments `{option}`"));
+            }
             match (option.as_str(), value) {
                 ("axis", value) => axis = Some(value),
+                ("dtype" | "out", Tree::None) => {}
                 ("keepdims", Tree::Literal(Literal::Bool(keep))) => keepdims = *keep,
-                ("ddof" | "correction", Tree::Literal(literal)) => {
-                    let ddof = match literal {
-                        Literal::Int(ddof) => *ddof as f64,
-                        Literal::Float(ddof) => *ddof,
-                        Literal::Bool(ddof) => f64::from(*ddof),
+                ("ddof" | "correction", value) => {
+                    let (Reduction::Var(ddof) | Reduction::Std(ddof)) = &mut reduction else {
+                        return invalid(format!("it calls `{name}` with `{option}`"));
                     };
-                    match &mut reduction {
-                        Reduction::Var(old) | Reduction::Std(old) => *old = ddof,
-                        _ => return invalid(format!("it calls `{name}` with `{option}`")),
-                    }
+                    *ddof = match self.plan(value)?.step {
+                        Step::Literal(Literal::Int(integer)) => integer as f64,
+                        Step::Literal(Literal::Float(float)) => float,
+                        _ => {
+                            return unsupported(format!(
+                                "it calls `{name}` with `{option}` that is not a number"
+                            ));
+                        }
+                    };
                 }
-                (_, Tree::None) => {}
                 _ => return unsupported(format!("it calls `{name}` with the argument `{option}`")),
             }
         }
         let ndim = of.shape.len();
         let mut axes = vec![false; ndim];
-        let mut add = |axis: &Tree| {
-            let axis = match axis {
-                Tree::Literal(Literal::Int(axis)) => Some(*axis),
-                Tree::Unary('-', axis) => match **axis {
-                    Tree::Literal(Literal::Int(axis)) => Some(-axis),
-                    _ => None,
-                },
-                _ => None,
-            };
-            let Some(axis) = axis else {
-                return unsupported(format!(
-                    "it calls `{name}` with an axis that is not an integer"
-                ));
-            };
+        let integer = |axis: &Tree| match self.plan(axis)?.step {
+            Step::Literal(Literal::Int(axis)) => Ok(axis),
+            _ => unsupported(format!("it calls `{name}` with an axis that is not an integer")),
+        };
+        let mut add = |axis: i128| {
             let place = if axis < 0 { axis + ndim as i128 } else { axis };
             match usize::try_from(place).ok().and_then(|place| axes.get_mut(place)) {
                 Some(reduced) if !*reduced => {
@@ -453,8 +507,12 @@ impl Planner<'_> {
         };
         match axis {
             None | Some(Tree::None) => axes.fill(true),
-            Some(Tree::Tuple(list)) => list.iter().try_for_each(&mut add)?,
-            Some(axis) => add(axis)?,
+            Some(Tree::Tuple(list)) => list.iter().try_for_each(|axis| add(integer(axis)?))?,
+            Some(axis) => match integer(axis)? {
+                // NumPy accepts these axes of a single item.
+                0 | -1 if ndim == 0 => {}
+                axis => add(axis)?,
+            },
         }
         let reduced = axes.iter().filter(|reduced| **reduced).count();
         let is_position = matches!(reduction, Reduction::ArgMin | Reduction::ArgMax);
@@ -473,14 +531,21 @@ impl Planner<'_> {
                 (true, false) => None,
             })
             .collect();
-        if count(&shape) > KEPT && of.repeats_work() {
+        let result = reduction.result(of.of);
+        let nbytes = count(&shape).saturating_mul(result.size() as u64);
+        let left = self.left.get().checked_sub(nbytes);
+        if let Some(left) = left {
+            self.left.set(left);
+        } else if of.recomputes {
+            // Through several files, the work would multiply.
             return unsupported(format!(
-                "it calls `{name}` of a reduction, both with more than {KEPT} results"
+                "it calls `{name}` of a reduction, and the memory for results of reductions has {KEPT} bytes"
             ));
         }
-        let result = reduction.result(of.of);
-        let reduce = Reduce { reduction, of, axes, keepdims, kept: Mutex::default() };
-        Ok(Node { step: Step::Reduce(Box::new(reduce)), of: result, shape })
+        let kept = left.map(|_| Mutex::default());
+        let recomputes = kept.is_none();
+        let reduce = Reduce { reduction, of, axes, keepdims, kept };
+        Ok(Node { step: Step::Reduce(Box::new(reduce)), of: result, shape, recomputes })
     }
 }
 
@@ -513,8 +578,9 @@ const OTHERS: [&str; 24] = [
 ];
 
 fn positive(of: Node) -> Result<Node> {
-    match of.of {
-        Type::Bool => invalid("it uses `+` with a bool"),
+    match of.step {
+        Step::Literal(Literal::Bool(bool)) => Ok(Node::of_literal(Literal::Int(bool.into()))),
+        _ if of.of == Type::Bool => invalid("it uses `+` with a bool"),
         _ => Ok(of),
     }
 }
@@ -530,34 +596,46 @@ fn invert(of: Node) -> Result<Node> {
 
 fn select(condition: Node, one: Node, other: Node) -> Result<Node> {
     let of = common(&one, &other);
-    let shape = broadcast(&[&condition.shape, &one.shape, &other.shape])?;
     let parts = [condition.cast(Type::Bool)?, one.cast(of)?, other.cast(of)?];
-    Ok(Node { step: Step::Select(Box::new(parts)), of, shape })
+    combine(parts, of, Step::Select)
 }
 
-/// Computes with two numbers of Python; `None` if the result is not exact.
+/// Computes with two numbers as Python does; `None` if that is not supported, or the result has too many bits.
 fn fold(operation: Binary, left: Literal, right: Literal) -> Option<Literal> {
-    let float = |literal| match literal {
-        Literal::Int(integer) => integer as f64,
-        Literal::Float(float) => float,
-        Literal::Bool(bool) => f64::from(bool),
+    let integer = |literal| match literal {
+        Literal::Bool(bool) => Some(i128::from(bool)),
+        Literal::Int(integer) => Some(integer),
+        Literal::Float(_) => None,
     };
-    if let (Literal::Int(left), Literal::Int(right)) = (left, right) {
-        if let Binary::Compare(comparison) = operation {
-            return Some(Literal::Bool(comparison.of(left, right)));
-        }
+    let float = |literal| match literal {
+        Literal::Float(float) => Some(float),
+        // A float holds integers of 53 bits.
+        _ => integer(literal).filter(|int| int.unsigned_abs() <= 1 << 53).map(|int| int as f64),
+    };
+    if let (Some(one), Some(other)) = (integer(left), integer(right))
+        && !matches!(operation, Binary::Divide)
+    {
+        let are_bools = matches!((left, right), (Literal::Bool(_), Literal::Bool(_)));
         let integer = match operation {
-            Binary::Add => left.checked_add(right),
-            Binary::Subtract => left.checked_sub(right),
-            Binary::Multiply => left.checked_mul(right),
-            Binary::Power => u32::try_from(right).ok().and_then(|right| left.checked_pow(right)),
-            _ => None,
+            Binary::Compare(comparison) => return Some(Literal::Bool(comparison.of(one, other))),
+            Binary::Add => one.checked_add(other)?,
+            Binary::Subtract => one.checked_sub(other)?,
+            Binary::Multiply => one.checked_mul(other)?,
+            Binary::Power => one.checked_pow(u32::try_from(other).ok()?)?,
+            Binary::And | Binary::Or | Binary::Xor if are_bools => {
+                return Some(Literal::Bool(
+                    match operation {
+                        Binary::And => one & other,
+                        Binary::Or => one | other,
+                        _ => one ^ other,
+                    } != 0,
+                ));
+            }
+            _ => return None,
         };
-        if let Some(integer) = integer {
-            return Some(Literal::Int(integer));
-        }
+        return Some(Literal::Int(integer));
     }
-    let (left, right) = (float(left), float(right));
+    let (left, right) = (float(left)?, float(right)?);
     Some(Literal::Float(match operation {
         Binary::Add => left + right,
         Binary::Subtract => left - right,
@@ -569,14 +647,17 @@ fn fold(operation: Binary, left: Literal, right: Literal) -> Option<Literal> {
 }
 
 fn binary(operation: Binary, name: &str, left: Node, right: Node) -> Result<Node> {
-    if let (Some(left), Some(right)) = (left.literal(), right.literal()) {
-        return match fold(operation, left, right) {
+    if let (Step::Literal(left), Step::Literal(right)) = (&left.step, &right.step) {
+        return match fold(operation, *left, *right) {
             Some(literal) => Ok(Node::of_literal(literal)),
             None => unsupported(format!("it uses `{name}` with two numbers")),
         };
     }
-    let shape = broadcast(&[&left.shape, &right.shape])?;
     let shared = common(&left, &right);
+    // NumPy computes this power, too, as a square root, which differs for -0 and -inf.
+    if let (Binary::Power, "**", Some(Literal::Float(0.5))) = (operation, name, right.literal()) {
+        return Ok(Node::unary(Unary::Sqrt, left.cast(shared)?, shared));
+    }
     if let Binary::Compare(comparison) = operation {
         let integers = !left.of.is_float() && !right.of.is_float();
         let fits = |node: &Node| match node.step {
@@ -584,8 +665,8 @@ fn binary(operation: Binary, name: &str, left: Node, right: Node) -> Result<Node
             _ => true,
         };
         if integers && (shared.is_float() || !fits(&left) || !fits(&right)) {
-            let step = Step::CompareIntegers(comparison, Box::new([left, right]));
-            return Ok(Node { step, of: Type::Bool, shape });
+            let step = |parts| Step::CompareIntegers(comparison, parts);
+            return combine([left, right], Type::Bool, step);
         }
     }
     let is_bool = shared == Type::Bool;
@@ -594,7 +675,7 @@ fn binary(operation: Binary, name: &str, left: Node, right: Node) -> Result<Node
         Binary::Divide if !shared.is_float() => Type::F64,
         Binary::FloorDivide | Binary::Remainder | Binary::Power if is_bool => Type::I8,
         Binary::ShiftLeft | Binary::ShiftRight if is_bool => Type::I8,
-        Binary::Real(..) => shared.to_float(),
+        Binary::Real(..) | Binary::NextAfter => shared.to_float(),
         Binary::And | Binary::Or | Binary::Xor | Binary::ShiftLeft | Binary::ShiftRight
             if shared.is_float() =>
         {
@@ -604,5 +685,5 @@ fn binary(operation: Binary, name: &str, left: Node, right: Node) -> Result<Node
     };
     let result = if matches!(operation, Binary::Compare(_)) { Type::Bool } else { of };
     let parts = [left.cast(of)?, right.cast(of)?];
-    Ok(Node { step: Step::Binary(operation, Box::new(parts)), of: result, shape })
+    combine(parts, result, |parts| Step::Binary(operation, parts))
 }

@@ -194,14 +194,19 @@ impl TreeStore {
         limits: Limits,
         max_read: Option<u64>,
     ) -> Result<Self> {
-        let (path, options) = (path.as_ref(), options(limits, max_read));
+        let path = path.as_ref();
         let io = |error| Error::of_io(OPEN, error).at(path);
         if path.is_dir() {
-            let folder = Arc::new(Folder::open(path).map_err(io)?);
-            return Self::in_folder(path, Place::reading(folder), &options);
+            return Self::in_opened(Folder::open(path).map_err(io)?, limits, max_read);
         }
-        let file = open_regular(path).map_err(io)?;
+        let (file, options) = (open_regular(path).map_err(io)?, options(limits, max_read));
         Self::in_archive(Arc::new(file), path, &options).map_err(|error| error.at(path))
+    }
+
+    /// Opens the store in a directory that was opened, for reading.
+    pub(crate) fn in_opened(folder: Folder, limits: Limits, max_read: Option<u64>) -> Result<Self> {
+        let path = folder.path().to_owned();
+        Self::in_folder(&path, Place::reading(Arc::new(folder)), &options(limits, max_read))
     }
 
     /// Returns whether a path is a directory with a file `embed.b2e` or with frames (`.b2nd`, `.b2f`, `.b2b`), or a

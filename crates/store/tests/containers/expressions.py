@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import warnings
 
@@ -176,6 +177,38 @@ while len(cases) < EXPRESSIONS:
     data += expected.tobytes()
     if bound is not None:
         bound = np.where(np.isfinite(bound), bound, 0).astype("f8")
+        case["within"] = [float(item) for item in bound.ravel()]
+    cases.append(case)
+
+# Arrays of several tiles, without items, with a single item, and of another byte order.
+wide = rng.integers(-100, 100, (300, 1000)).astype("i4")
+reals = rng.standard_normal((300, 1000)).astype("f4")
+reals[::50, ::7] = np.nan
+special = {
+    "w": wide, "f": rng.standard_normal((300, 1000)), "n": reals, "row": wide[0], "col": wide[:, :1],
+    "s": np.array(7, "i2"), "e": np.zeros((0, 7), "f4"), "z": np.zeros((3, 0), "i2"),
+    "b": wide[:, :3].astype(">i4"), "g": rng.standard_normal((300, 3)).astype(">f8"),
+}
+for name, items in special.items():
+    blosc2.asarray(items, urlpath=f"{name}.b2nd", mode="w")
+texts = [
+    "w + row * col", "where(w > row, w, col)", "w - max(w, axis=0)", "w - sum(w, axis=1, keepdims=True)",
+    "sum(w, axis=0)", "sum(w, axis=1)", "sum(w)", "sum(w > row, axis=0) * row", "prod(w, axis=0)", "min(f, axis=1)",
+    "max(f)", "max(n, axis=0)", "min(n)", "argmin(w, axis=0)", "argmax(w, axis=1)", "argmax(w)", "argmin(f)",
+    "argmax(n, axis=1)", "argmin(n)", "argmax(w > 50, axis=0)", "count_nonzero(w)", "count_nonzero(w, axis=0)",
+    "count_nonzero(n, axis=1)", "any(w > 98, axis=0)", "all(w > -100, axis=1)", "all(w)", "(f > min(f, axis=0)) & (w > 0)",
+    "s + w", "sum(s, axis=0)", "argmax(s, axis=-1)", "s * 2", "e + 1", "sum(e, axis=0)", "sum(e)", "prod(e, axis=0)",
+    "any(e, axis=1)", "sum(z, axis=1)", "b + col", "sum(b, axis=0)", "g > b", "std(f, axis=0, ddof=1)", "var(g, ddof=3 - 1)",
+]
+for text in texts:
+    expected = np.asarray(eval(text, space | special), order="C")
+    used = [name for name in special if name in re.findall(r"\w+", text)]
+    case = {"text": text, "operands": used, "dtype": expected.dtype.str, "shape": list(expected.shape)}
+    case["expected"] = len(data), len(data) + expected.nbytes
+    data += expected.tobytes()
+    if "ddof" in text:
+        # Any order of summation has at most this error, as above.
+        bound = 2 * np.finfo("f8").eps * wide.size * np.abs(expected)
         case["within"] = [float(item) for item in bound.ravel()]
     cases.append(case)
 json.dump(cases, open("cases.json", "w"))

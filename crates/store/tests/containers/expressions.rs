@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use blosc2::{Dtype, ErrorKind, NDArray, OpenOptions, RawItems, Value};
-use blosc2_store::{Carrier, Expression, Object};
+use blosc2_store::{Carrier, Expression, Object, TreeStore};
 use half::f16;
 
 use crate::common::{Rng, run_python};
@@ -44,17 +44,25 @@ fn expressions_have_the_results_of_numpy() {
     run_python(include_str!("expressions.py"), folder, &[&seed.to_string()]);
     let cases = json(folder, "cases.json");
     let cases = cases.as_array().unwrap();
-    assert_eq!(cases.len(), 300);
+    assert_eq!(cases.len(), 300 + 42);
     let data = fs::read(folder.join("expected.bin")).unwrap();
     let mut wrong = Vec::new();
     for case in cases {
-        let (text, file, stated) = (text(case, "text"), text(case, "file"), text(case, "dtype"));
+        let (text, file, stated) = (text(case, "text"), case["file"].as_str(), text(case, "dtype"));
         let shape: Vec<u64> = serde_json::from_value(case["shape"].clone()).unwrap();
         // How far each item may be away. Without a list, all bits are equal.
         let within: Option<Vec<f64>> = serde_json::from_value(case["within"].clone()).unwrap();
         let at = |index: usize| case["expected"][index].as_u64().unwrap() as usize;
         let expected = &data[at(0)..at(1)];
-        let expression = match carrier(&folder.join(file)).open_expression(folder) {
+        let open = |name: &serde_json::Value| {
+            let name = name.as_str().unwrap().to_owned();
+            (name.clone(), NDArray::open(folder.join(name + ".b2nd")).unwrap())
+        };
+        let opened = match file {
+            Some(file) => carrier(&folder.join(file)).open_expression(folder),
+            None => Expression::new(text, case["operands"].as_array().unwrap().iter().map(open)),
+        };
+        let expression = match opened {
             Ok(expression) => expression,
             Err(error) => {
                 wrong.push(format!("{text}: {error}"));
@@ -115,11 +123,14 @@ class Row:
     x: float = blosc2.field(blosc2.float64())
 
 table = blosc2.CTable(Row, urlpath="t.b2d", mode="w")
-table.extend([(i, i / 4) for i in range(1000)])
+table.extend([(i, i / 4) for i in range(200_000)])
 table.add_computed_column("double", lambda cols: cols["n"] * 2 + cols["x"])
 table.add_computed_column("large", "(x > 100) & (n < 900)")
+# More than 1 MiB, and more than the bytes of `n`.
+table.add_computed_column("half", "n * 0.5")
 table.delete([3, 5, 7])
-json.dump({name: table[name][:].tolist() for name in ["double", "large"]}, open("expected.json", "w"))
+names = ["double", "large", "half"]
+json.dump({name: table[name][:].tolist() for name in names}, open("expected.json", "w"))
 table.close()
 "#;
     let folder = tempfile::tempdir().unwrap();
@@ -132,6 +143,9 @@ table.close()
     let (dtype, bytes) = table.evaluate("double", ..).unwrap();
     assert_eq!(dtype, Dtype::parse("=f8").unwrap());
     assert_eq!(floats(&dtype, &bytes), double);
+    let (dtype, bytes) = table.evaluate("half", ..).unwrap();
+    let half: Vec<f64> = serde_json::from_value(expected["half"].clone()).unwrap();
+    assert_eq!((half.len(), floats(&dtype, &bytes)), (199_997, half));
     let (dtype, bytes) = table.evaluate("large", ..).unwrap();
     assert_eq!(dtype, Dtype::parse("|b1").unwrap());
     assert_eq!(bytes, large.iter().map(|item| u8::from(*item)).collect::<Vec<_>>());
@@ -146,15 +160,19 @@ fn items(expression: &Expression) -> Vec<u8> {
     expression.read(&all).unwrap()
 }
 
-/// A file with an expression.
+/// A file with an expression of three items.
 fn save(path: &Path, text: &str, operands: &[(&str, &str)]) {
-    let array = NDArray::builder().zeros::<f64>(3).unwrap();
-    let frame = array.schunk().to_cframe().unwrap();
-    let mut schunk = OpenOptions::new().write(true).open(frame).unwrap();
     let reference = |(name, path): &(&str, &str)| {
         (Value::from(*name), Value::from([("kind", "urlpath".into()), ("urlpath", (*path).into())]))
     };
-    let operands = Value::Map(operands.iter().map(reference).collect());
+    save_as(path, "<f8", text, Value::Map(operands.iter().map(reference).collect()));
+}
+
+fn save_as(path: &Path, dtype: &str, text: &str, operands: Value) {
+    let builder = NDArray::builder().dtype(dtype, 8);
+    let array = builder.from_slice(RawItems(&[0; 24]), 3).unwrap();
+    let frame = array.schunk().to_cframe().unwrap();
+    let mut schunk = OpenOptions::new().write(true).open(frame).unwrap();
     let content =
         [("kind", "lazyexpr".into()), ("expression", text.into()), ("operands", operands)];
     schunk.vlmeta_mut().with_reserved().set_value("b2o", &Value::from(content)).unwrap();
@@ -176,7 +194,7 @@ fn references_do_not_lead_out_of_the_folder() {
         save(&file, "a + 1", &[("a", path)]);
         carrier(&file).open_expression(folder)
     };
-    for path in ["a.b2nd", "below/a.b2nd"] {
+    for path in ["a.b2nd", "below/a.b2nd", "./a.b2nd", "below/./a.b2nd"] {
         let items = open(path).unwrap().to_array(NDArray::builder()).unwrap();
         assert_eq!(items.read::<Vec<f64>>(..).unwrap(), [2.0, 3.0, 4.0]);
     }
@@ -189,7 +207,9 @@ fn references_do_not_lead_out_of_the_folder() {
         "https://host.org/a.b2nd",
         "file://a.b2nd",
         "",
+        ".",
         "..",
+        "./../a.b2nd",
     ];
     for path in refused {
         let error = open(path).unwrap_err();
@@ -207,6 +227,43 @@ fn references_do_not_lead_out_of_the_folder() {
     save(&folder.join("f.b2nd"), "a * 2", &[("a", "https://host.org/a.b2nd")]);
     let expression = carrier(&folder.join("f.b2nd")).expression_with([("a", array)]).unwrap();
     assert_eq!(floats(expression.dtype(), &items(&expression)), [2.0, 4.0, 6.0]);
+
+    // An entry of a store in a directory.
+    let mut store = TreeStore::create(folder.join("store.b2d")).unwrap();
+    let array = NDArray::from_slice(&[5.0f64, 6.0, 7.0], 3).unwrap();
+    store.insert("/group/entry", array.schunk()).unwrap();
+    store.finish().unwrap();
+    drop(store);
+    let mut entry = vec![
+        (Value::from("kind"), Value::from("dictstore_key")),
+        ("urlpath".into(), "./store.b2d".into()),
+    ];
+    let of = |reference: &[(Value, Value)]| {
+        Value::Map(vec![("a".into(), Value::Map(reference.to_vec()))])
+    };
+    save_as(&folder.join("whole.b2nd"), "<f8", "a - 1", of(&entry));
+    let error = carrier(&folder.join("whole.b2nd")).open_expression(folder).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    entry.push(("key".into(), "/group/entry".into()));
+    save_as(&folder.join("entry.b2nd"), "<f8", "a - 1", of(&entry));
+    let expression = carrier(&folder.join("entry.b2nd")).open_expression(folder).unwrap();
+    assert_eq!(floats(expression.dtype(), &items(&expression)), [4.0, 5.0, 6.0]);
+    #[cfg(unix)]
+    {
+        fs::rename(folder.join("store.b2d"), parent.path().join("store.b2d")).unwrap();
+        std::os::unix::fs::symlink("../store.b2d", folder.join("store.b2d")).unwrap();
+        assert!(carrier(&folder.join("entry.b2nd")).open_expression(folder).is_err());
+    }
+
+    // The file states another byte order, and the results are in native order.
+    save_as(
+        &folder.join("big.b2nd"),
+        ">f8",
+        "a + 1",
+        of(&[("kind".into(), "urlpath".into()), ("urlpath".into(), "a.b2nd".into())]),
+    );
+    let expression = carrier(&folder.join("big.b2nd")).open_expression(folder).unwrap();
+    assert_eq!(floats(expression.dtype(), &items(&expression)), [2.0, 3.0, 4.0]);
 
     // Expressions of expressions, and of themselves.
     save(&folder.join("g.b2nd"), "a * a", &[("a", "e.b2nd")]);
