@@ -189,7 +189,7 @@ impl DiskCache {
             return None;
         }
         let now = SystemTime::now();
-        // A time in the future would keep the entry for ever.
+        // A time in the future would keep the entry forever.
         if now.duration_since(modified).map_or(true, |age| age >= RESOLUTION) {
             // In a directory that cannot be written, nothing is removed either.
             let _ = File::options().write(true).open(&path).and_then(|file| file.set_modified(now));

@@ -352,7 +352,7 @@ impl Inner {
             }
             next = end;
         }
-        // The pieces of which a part has arrived, with the number of their bytes that have.
+        // The pieces that have arrived in part, with the number of their bytes that have arrived.
         let mut partial: HashMap<u64, (Vec<u8>, usize)> = HashMap::new();
         self.request(&self.merge(missing.into_iter()), |mut offset, bytes| {
             give(offset, bytes);
@@ -650,7 +650,7 @@ mod tests {
                 // Time for requests that must not start.
                 thread::sleep(Duration::from_millis(100));
             }
-            // Those of which all data is processed, this one, and another one.
+            // Those whose data is processed, this one, and another one.
             let started = remote.traffic().requests - before;
             assert!(started <= processed / 1000 + 2, "{started} requests after {processed} bytes");
             processed += bytes.len() as u64;

@@ -167,7 +167,7 @@ impl Remote {
     /// [name](Self::named).
     pub fn disk_cache(mut self, cache: &DiskCache) -> Result<Self> {
         if self.identity.is_none() {
-            let detail = "the object store was passed to `Remote::new`, and has no name: set it by `Remote::named`";
+            let detail = "the object store has neither a URL nor a name, by which entries of the cache are found";
             return Err(Error::new(ErrorKind::InvalidArgument, "set a disk cache", detail));
         }
         self.disk = Some(cache.clone());
