@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,8 +44,14 @@ impl Drop for Process {
     }
 }
 
+/// A port that nobody uses. Each call returns another one. The system gives ports from 32768 on to connections. The
+/// tests make many of them, so that such a port could be in use again when a server binds it.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() % 200) as u16 * 100;
+    let ports = std::iter::repeat_with(|| first + NEXT.fetch_add(1, Ordering::Relaxed));
+    let mut free = ports.take(2000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    free.next().expect("a port is free")
 }
 
 /// The response of a server to a request without a body.
