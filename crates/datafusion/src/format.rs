@@ -14,6 +14,7 @@ use datafusion::common::{GetExt, Statistics, exec_err, not_impl_err, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
+use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{
     FileGroup, FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource,
 };
@@ -199,7 +200,10 @@ impl FileFormat for Blosc2Format {
         mut config: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let store = state.runtime_env().object_store(&config.object_store_url)?;
-        for group in &mut config.file_groups {
+        let is_directory = |file: &PartitionedFile| is_index(&file.object_meta.location);
+        // A new group has no statistics: other groups keep theirs.
+        for group in config.file_groups.iter_mut().filter(|it| it.files().iter().any(is_directory))
+        {
             let mut files = Vec::new();
             for mut file in group.files().iter().cloned() {
                 file.object_meta = version(&store, file.object_meta).await?;
