@@ -8,8 +8,8 @@ use crate::python::{LIBCLANG, Venv};
 use crate::steps::Steps;
 use crate::test::Extent;
 use crate::{
-    api, bindings, conformance, demo, hazards, imports, integrations, links, package, readme, run,
-    sanitize, test, vendor, web, words,
+    api, bench, bindings, conformance, demo, hazards, imports, integrations, links, package,
+    readme, run, sanitize, test, vendor, web, words,
 };
 
 type Step = (&'static str, fn() -> Result<()>);
@@ -31,9 +31,10 @@ const BEFORE: [Step; 13] = [
 ];
 
 // First the steps that reuse the build of the tests. The later ones use other flags or other folders.
-const AFTER: [Step; 7] = [
+const AFTER: [Step; 8] = [
     ("conformance", || on_linux(check_conformance)),
     ("examples", demo::examples),
+    ("real data", || on_linux(|| bench::named("real", true, false))),
     ("package", || package::package(false)),
     ("README", readme::readme),
     ("object storage, Arrow", integrations::quick),
@@ -72,6 +73,7 @@ fn format() -> Result<()> {
         "dev/peers",
         "dev/peers/bench",
         "dev/peers/neighbours",
+        "dev/peers/real",
     ] {
         run::run(run::cargo(check).current_dir(run::root().join(folder)))?;
     }

@@ -207,7 +207,8 @@ fn collect(reader: ParquetRecordBatchReader) -> Vec<RecordBatch> {
 impl Reader for Open<'_> {
     fn all(&mut self) -> Items {
         let reader = self.builder().with_batch_size(1 << 16).build().expect("a reader");
-        Items::Batches(collect(reader))
+        let batches = collect(reader);
+        Items::Other(Box::new(move |set| bytes(&batches, set)))
     }
 
     fn part(&mut self, part: &Part) -> Option<Vec<u8>> {

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use arrow_array::RecordBatch;
-
 use crate::set::{Part, Set};
 
 /// A library with a codec and its settings.
@@ -42,7 +40,9 @@ pub trait Reader {
 /// What a library returns for all items.
 pub enum Items {
     Bytes(Vec<u8>),
-    Batches(Vec<RecordBatch>),
+    /// Items in a layout of the library, and the function that makes bytes of them.
+    #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "only other libraries have it"))]
+    Other(Box<dyn FnOnce(&Set) -> Vec<u8>>),
 }
 
 impl Items {
@@ -50,7 +50,7 @@ impl Items {
     pub fn into_bytes(self, set: &Set) -> Vec<u8> {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::Batches(batches) => crate::columns::bytes(&batches, set),
+            Self::Other(bytes) => bytes(set),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Measures this crate and other libraries on real data. `cargo xtask bench real` runs it.
 //!
 //! Arguments: the folder of the sets, the folder of the results, and the Python and the script of the other libraries.
-//! `--quick` measures only the default settings.
+//! Without the feature `peers` it only checks that it works: it measures the default settings of this crate.
 
+#[cfg(feature = "peers")]
 mod columns;
 mod large;
 mod library;
@@ -11,12 +12,15 @@ mod lossy;
 #[path = "../../../bench/compare/machine.rs"]
 mod machine;
 mod measure;
+#[cfg(feature = "peers")]
 mod npy;
 mod ours;
 mod peak;
+#[cfg(feature = "peers")]
 mod remote;
 mod set;
 mod suggest;
+#[cfg(feature = "peers")]
 mod zarr;
 
 use std::io::{BufRead, BufReader, Write};
@@ -31,6 +35,8 @@ use serde_json::{Value, json};
 use crate::library::Library;
 use crate::set::Set;
 
+/// Whether only the default settings of this crate are measured.
+const IS_QUICK: bool = cfg!(not(feature = "peers"));
 /// After this time, no measurement of a set starts.
 const LIMIT: Duration = Duration::from_secs(33 * 60);
 
@@ -41,12 +47,18 @@ fn libraries(set: &Set) -> Vec<Box<dyn Library>> {
     if !all.iter().any(|library| library.is_default()) {
         all.push(Box::new(ours::Ours::default_settings()));
     }
+    #[cfg(feature = "peers")]
+    add_peers(set, &mut all);
+    all
+}
+
+#[cfg(feature = "peers")]
+fn add_peers(set: &Set, all: &mut Vec<Box<dyn Library>>) {
     zarr::Zarrs::all(set).into_iter().for_each(|it| all.push(Box::new(it)));
     [1, 3, 9, 19].into_iter().for_each(|level| all.push(Box::new(npy::Npy(level))));
     if set.has_columns() {
         columns::Parquet::all().into_iter().for_each(|it| all.push(Box::new(it)));
     }
-    all
 }
 
 /// The number of cores, for the facts about the machine.
@@ -62,7 +74,6 @@ fn main() {
     if args.first().is_some_and(|arg| arg == large::CHILD) {
         return large::child(&args[1..]);
     }
-    let is_quick = args.iter().any(|arg| arg == "--quick");
     let [folder, target, python, script] = &args[..4] else { panic!("too few arguments") };
     let (folder, target) = (Path::new(folder), Path::new(target));
     // Files in memory, so that the speed of the disk is not part of the times.
@@ -79,7 +90,7 @@ fn main() {
             all.failures.push(json!({"set": set.name, "error": "the time was over"}));
         } else {
             // A set that fails does not lose the results of the others.
-            let one = || one(set, folder, &work, [python, script], is_quick, &mut all);
+            let one = || one(set, folder, &work, [python, script], &mut all);
             match panic::catch_unwind(AssertUnwindSafe(one)) {
                 Ok(()) => {}
                 Err(_) => {
@@ -97,7 +108,7 @@ fn main() {
         // After each set, so that an interrupted run leaves the results of those before.
         all.write(&mut machine, started, target);
     }
-    if !is_quick {
+    if !IS_QUICK {
         match panic::catch_unwind(AssertUnwindSafe(|| large::measure(&work))) {
             Ok(found) => all.large = found,
             Err(_) => all.failures.push(json!({
@@ -134,17 +145,10 @@ impl Results {
 }
 
 /// Measures a set and adds the results.
-fn one(
-    set: &Set,
-    folder: &Path,
-    work: &Path,
-    [python, script]: [&str; 2],
-    is_quick: bool,
-    all: &mut Results,
-) {
+fn one(set: &Set, folder: &Path, work: &Path, [python, script]: [&str; 2], all: &mut Results) {
     let (start, mut found) = (Instant::now(), Vec::new());
     for library in &libraries(set) {
-        if is_quick && !library.is_default() {
+        if IS_QUICK && !library.is_default() {
             continue;
         }
         let mut record = measure::measure(&**library, set, work);
@@ -155,11 +159,13 @@ fn one(
         }
         found.push(record);
     }
-    found.extend(peers(python, script, folder, set, work, is_quick));
+    if !IS_QUICK {
+        found.extend(peers(python, script, folder, set, work));
+    }
     let measured = start.elapsed().as_secs_f64();
     // Before what can fail later.
     all.records.extend(found.iter().cloned());
-    if !is_quick {
+    if !IS_QUICK {
         all.choices.extend(suggest::evaluate(set, &found, work));
         all.lossy.extend(lossy::measure(set, work));
     }
@@ -169,20 +175,14 @@ fn one(
         found.len(),
         start.elapsed().as_secs_f64() - measured
     );
-    if is_quick || remote::SETS.contains(&&*set.name) {
-        all.requests.extend(remote::measure(set, is_quick));
+    #[cfg(feature = "peers")]
+    if remote::SETS.contains(&&*set.name) {
+        all.requests.extend(remote::measure(set));
     }
 }
 
 /// Measures the libraries of Python. It writes the parts to read to a file for them.
-fn peers(
-    python: &str,
-    script: &str,
-    folder: &Path,
-    set: &Set,
-    work: &Path,
-    is_quick: bool,
-) -> Vec<Value> {
+fn peers(python: &str, script: &str, folder: &Path, set: &Set, work: &Path) -> Vec<Value> {
     let part = |part: &set::Part| part.iter().map(|range| [range.start, range.end]).collect();
     let parts = |parts: Vec<set::Part>| parts.iter().map(part).collect::<Vec<Vec<[u64; 2]>>>();
     let places = work.join("places.json");
@@ -190,7 +190,7 @@ fn peers(
     fs::write(&places, text).expect("the places");
     let mut command = Command::new(python);
     command.args(["-I", script]).arg(folder).arg(&set.name).arg(work).arg(&places);
-    command.args(is_quick.then_some("--quick")).stdout(Stdio::piped());
+    command.stdout(Stdio::piped());
     let mut child = command.spawn().expect("Python starts");
     let output = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
     let lines = output.lines().map(|line| line.expect("a line"));

@@ -29,20 +29,18 @@ const CHUNK_BYTES: u64 = 256 << 10;
 
 type Store = Arc<ThrottledStore<InMemory>>;
 
-pub fn measure(set: &Set, is_quick: bool) -> Vec<Value> {
+pub fn measure(set: &Set) -> Vec<Value> {
     let runtime =
         Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("threads");
     let store = Arc::new(ThrottledStore::new(InMemory::new(), ThrottleConfig::default()));
     let set = &with_small_chunks(set);
     fill(&runtime, &store, set);
     let parts = &set.tiles()[..PARTS];
-    let (delays, limits): (&[u64], &[usize]) =
-        if is_quick { (&[1], &[16]) } else { (&[20, 100], &[16, 64, 128]) };
     let mut found = Vec::new();
-    for &delay in delays {
+    for delay in [20, 100] {
         let wait = Duration::from_millis(delay);
         store.config_mut(|config| config.wait_get_per_call = wait);
-        for &limit in limits {
+        for limit in [16, 64, 128] {
             let mut add = |library: &str, [all_s, tiles_s]: [f64; 2]| {
                 found.push(json!({
                     "set": set.name, "library": library, "delay_ms": delay, "concurrency": limit,

