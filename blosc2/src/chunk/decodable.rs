@@ -11,7 +11,7 @@ use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result};
 /// size.
 #[derive(Debug)]
 pub(super) struct Accepted {
-    header: Header,
+    head: ([u8; 12], [u8; 16]),
     /// Whether decompression needs the shape of an array, or the typesize of a super-chunk.
     pub(super) needs_array: bool,
     /// The number of bytes of an item if shuffle is the only filter, and 1 without filters. `None` if the chunk can only
@@ -35,14 +35,11 @@ impl ChunkRef<'_> {
         if !header.is_compressed() {
             return Ok(());
         }
-        let is_accepted = accepted.as_mut().is_some_and(|accepted| {
-            accepted.header.cbytes = header.cbytes;
-            accepted.header == *header
-        });
-        if !is_accepted {
+        let head = head_without_cbytes(header, self.as_bytes());
+        if accepted.as_ref().is_none_or(|accepted| accepted.head != head) {
             let holds_for_others = self.check_pipeline(typesize, doing)?;
             *accepted = holds_for_others.then(|| Accepted {
-                header: header.clone(),
+                head,
                 needs_array: self.needs_shape() || self.needs_typesize(),
                 shuffle_width: Parts::chunk(self).and_then(|chunk| chunk.shuffle_width()),
             });
@@ -106,6 +103,17 @@ impl ChunkRef<'_> {
         }
         Ok(has_codec && !header.filters.iter().any(|&code| filter::is_first_bytedelta(code)))
     }
+}
+
+/// Returns the bytes of a header, except for the compressed size.
+#[inline]
+fn head_without_cbytes(header: &Header, chunk: &[u8]) -> ([u8; 12], [u8; 16]) {
+    let (mut start, mut extension) = ([0; 12], [0; 16]);
+    start.copy_from_slice(&chunk[..12]);
+    if header.extended {
+        extension.copy_from_slice(&chunk[16..32]);
+    }
+    (start, extension)
 }
 
 impl<B: ChunkBytes> Chunk<B> {

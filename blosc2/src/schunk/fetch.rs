@@ -70,6 +70,9 @@ struct Chunk {
     bytes: Vec<u8>,
 }
 
+/// For reads without a fetch before.
+pub(super) static NOTHING: Fetched = Fetched { chunks: Vec::new(), spare: Vec::new() };
+
 impl Fetched {
     pub(crate) fn is_empty(&self) -> bool {
         self.chunks.is_empty()

@@ -11,7 +11,7 @@ use blosc2_format::frame::Offset;
 use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 
 use super::coder::Worker;
-use super::fetch::{MOST, Wanted, Window, fetch_ahead};
+use super::fetch::{MOST, NOTHING, Wanted, Window, fetch_ahead};
 use super::limits::{MaxRead, SCRATCH, block_memory};
 use super::{Fetched, Reading, SChunk};
 use crate::chunk::decoder::Decoder;
@@ -177,7 +177,7 @@ impl SChunk {
         ranges: Option<&[Range<usize>]>,
         work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
     ) -> Result<R> {
-        self.with_chunk_or_fetched(reading, index, ranges, &Fetched::default(), work)
+        self.with_chunk_or_fetched(reading, index, ranges, &NOTHING, work)
     }
 
     /// Like [`with_chunk_in`](Self::with_chunk_in). Reads nothing if `fetched` contains the ranges, which were then
@@ -333,7 +333,7 @@ impl SChunk {
     ) -> Result<()> {
         // Without an allocation.
         if !self.is_remote(reading) {
-            return work(0..count, &Fetched::default());
+            return work(0..count, &NOTHING);
         }
         let add = |number, window: &mut Window<'_>| {
             wanted(number).map_or(Ok(()), |wanted| window.add(0, wanted))

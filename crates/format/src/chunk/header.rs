@@ -1,5 +1,8 @@
 //! The header of a chunk.
 
+use std::ops::Range;
+use std::sync::OnceLock;
+
 use super::rules::{self, Findings, First};
 use crate::FormatError;
 use crate::error::bytes;
@@ -17,6 +20,8 @@ pub const MAX_FILTERS: usize = 6;
 
 /// The two flags that mark an extended header if both are set.
 const EXTENDED: u8 = 0b101;
+/// The place of the compressed size.
+const CBYTES: Range<usize> = 12..16;
 const SHUFFLE: u8 = 1;
 const BITSHUFFLE: u8 = 2;
 const DELTA: u8 = 3;
@@ -412,6 +417,32 @@ impl Header {
     }
 }
 
+/// A parsed header of a frame, for the next ones: chunks of a frame usually differ only in their compressed sizes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TypicalHeader(OnceLock<([u8; EXTENDED_HEADER_LEN], Header)>);
+
+impl TypicalHeader {
+    /// Parses a header as [`Header::parse`] does. Costs a comparison if only the compressed size is new.
+    pub(crate) fn parse(&self, chunk: &[u8]) -> Result<Header, FormatError> {
+        let head = chunk.first_chunk::<EXTENDED_HEADER_LEN>();
+        if let (Some(head), Some((known, header))) = (head, self.0.get())
+            && head[..CBYTES.start] == known[..CBYTES.start]
+            && head[CBYTES.end..] == known[CBYTES.end..]
+        {
+            let cbytes = u32::from_le_bytes([head[12], head[13], head[14], head[15]]);
+            if (EXTENDED_HEADER_LEN as u32..=i32::MAX as u32).contains(&cbytes) {
+                return Ok(Header { cbytes, ..header.clone() });
+            }
+        }
+        let header = Header::parse(chunk)?;
+        // No other rule about the compressed size holds for these chunks.
+        if let (Some(head), true) = (head, header.extended && header.is_compressed()) {
+            let _ = self.0.set((*head, header.clone()));
+        }
+        Ok(header)
+    }
+}
+
 /// Returns the code of the codec of a format. LZ4 and LZ4HC share a format; the result is LZ4.
 fn codec_of_format(format: u8) -> u8 {
     match format {
@@ -504,6 +535,25 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn a_typical_header_changes_no_result(
+            change in proptest::option::of((0_usize..32, proptest::prelude::any::<u8>())),
+            len in 0_usize..40,
+            special in proptest::prelude::any::<bool>(),
+        ) {
+            let mut first = sample();
+            if special {
+                first[31] = 1 << 4;
+            }
+            let typical = TypicalHeader::default();
+            typical.parse(&first).unwrap();
+            let mut chunk = [&first[..], &[0; 8]].concat();
+            if let Some((at, value)) = change {
+                chunk[at] = value;
+            }
+            proptest::prop_assert_eq!(typical.parse(&chunk[..len]), Header::parse(&chunk[..len]));
+        }
+
         #[test]
         fn no_bytes_make_it_panic(chunk in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40)) {
             if let Ok(header) = Header::parse(&chunk) {

@@ -39,6 +39,7 @@ pub(crate) use check::{check, check_after};
 pub use decode::Decoder;
 pub use encode::Encoder;
 pub(crate) use encode::{Block, Form};
+pub(crate) use header::TypicalHeader;
 pub use header::{
     EXTENDED_HEADER_LEN, Header, MAX_BLOCKSIZE, MAX_FILTERS, MAX_VERSION, MIN_HEADER_LEN, Special,
 };

@@ -106,6 +106,7 @@ fn read_all<'a>(
 
 /// Returns the stream if the codec can decode it to `len` bytes. This check prevents the allocation of memory for invalid
 /// streams.
+#[inline(always)]
 fn plausible<'a>(
     header: &Header,
     end: usize,
@@ -136,6 +137,7 @@ fn plausible<'a>(
 }
 
 /// Reads the stream at `at` and advances `at` past it. The stream decodes to `len` bytes.
+#[inline(always)]
 fn read<'a>(
     bytes: &'a [u8],
     at: &mut usize,

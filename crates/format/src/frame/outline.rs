@@ -12,7 +12,7 @@ use super::offset::Offset;
 use super::offsets::{IndexPatch, Offsets};
 use super::space::Space;
 use super::{rules, section};
-use crate::chunk::{self, Params, Special};
+use crate::chunk::{self, Params, Special, TypicalHeader};
 use crate::{Error, FormatError, Limits, ReadAt, limits};
 
 /// The names of the variable-length metalayers in which Python describes the search indexes of an
@@ -88,6 +88,7 @@ pub struct Outline {
     pub(super) is_header_stored: bool,
     /// The maximum number of chunks that readers allow.
     pub(super) max_chunks: u64,
+    pub(super) chunk_header: TypicalHeader,
 }
 
 impl Outline {
@@ -104,6 +105,7 @@ impl Outline {
             checksums: None,
             is_header_stored: false,
             max_chunks: Limits::default().chunks,
+            chunk_header: TypicalHeader::default(),
         }
     }
 
@@ -348,7 +350,7 @@ impl Outline {
         at: u64,
         room: u64,
     ) -> Result<chunk::Header, Error> {
-        let header = chunk::Header::parse(head).map_err(|error| error.moved(at))?;
+        let header = self.chunk_header.parse(head).map_err(|error| error.moved(at))?;
         let wrong = |rule, offset, expected: String, found: &dyn ToString| {
             Err(FormatError::of(rule, at + offset, expected, found.to_string()).into())
         };

@@ -18,7 +18,7 @@ use super::rules;
 use super::section::{self, Entry, Hex, Place};
 use super::space::Space;
 use super::span::Span;
-use crate::chunk::MAX_BLOCKSIZE;
+use crate::chunk::{MAX_BLOCKSIZE, TypicalHeader};
 use crate::read_at::Ends;
 use crate::report::{Checker, Part, Report};
 use crate::{Error, FormatError, Limit, Limits, ReadAt};
@@ -174,6 +174,7 @@ impl Parts {
                 checksums: sums,
                 is_header_stored: true,
                 max_chunks: limits.chunks,
+                chunk_header: TypicalHeader::default(),
                 header,
             },
         }))
