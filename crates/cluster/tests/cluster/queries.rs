@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use blosc2::NDArray;
@@ -34,6 +34,20 @@ async fn put_files(s3: &S3) {
         put(s3, &key, |path| create(path, part, 2048, |row| row.is_deleted())).await;
     }
     put(s3, "climate.b2z", create_climate).await;
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("directory.b2d");
+    create(&directory, &all[..50_000], 2048, |row| row.is_deleted());
+    for file in files(&directory) {
+        let key = file.strip_prefix(folder.path()).unwrap().to_str().unwrap();
+        let bytes = std::fs::read(&file).unwrap();
+        s3.store().put(&key.into(), bytes.into()).await.unwrap();
+    }
+}
+
+/// The files of a directory and of its directories.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
 /// An array of three axes with the coordinates of one axis.
@@ -60,6 +74,8 @@ async fn add_tables(context: &SessionContext) {
          PARTITIONED BY (year) LOCATION 's3://bucket/parts/'",
         "CREATE EXTERNAL TABLE inferred STORED AS CTABLE PARTITIONED BY (year) LOCATION 's3://bucket/parts/'",
         "CREATE EXTERNAL TABLE climate STORED AS B2ND LOCATION 's3://bucket/climate.b2z'",
+        "CREATE EXTERNAL TABLE rain STORED AS B2ND LOCATION 's3://bucket/climate.b2z' OPTIONS ('key' '/rain')",
+        "CREATE EXTERNAL TABLE directory STORED AS CTABLE LOCATION 's3://bucket/directory.b2d'",
     ] {
         context.sql(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
@@ -101,6 +117,9 @@ const QUERIES: &[&str] = &[
     "SELECT year, count(*) FROM inferred GROUP BY year ORDER BY year",
     "SELECT inferred.year, count(*) FROM inferred JOIN parts USING (id) WHERE inferred.year = '2021' GROUP BY 1",
     "SELECT word, sum(id) FROM files GROUP BY word ORDER BY word NULLS LAST",
+    "SELECT lat, sum(rain), count(*) FROM rain WHERE time < 50 GROUP BY lat ORDER BY lat",
+    "SELECT word, count(*), sum(id), max(text) FROM directory GROUP BY word ORDER BY word NULLS LAST",
+    "SELECT directory.id, t.text FROM directory JOIN t USING (id) WHERE directory.count > 490 ORDER BY 1",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
