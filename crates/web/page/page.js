@@ -862,7 +862,11 @@ $('#tabs').addEventListener('keydown', (event) => {
 /** Repaints the picture, without reading. */
 function repaint() {
   $('#picture').dataset.done = false;
-  app.client.call('paint', { colours: app.colours() });
+  const colours = app.colours();
+  app.client.call('paint', { colours });
+  // A picture whose reading has not started yet.
+  const waiting = running.get('picture')?.next;
+  if (waiting) waiting[0].colours = colours;
   save();
 }
 $('#map').addEventListener('change', () => { app.state.map = $('#map').value; app.paintBar('#bar', app.state.map); repaint(); });

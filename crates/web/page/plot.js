@@ -1,6 +1,6 @@
 // The line plot of an axis.
 
-import { colour, eachFrame, prepared, short } from './text.js';
+import { colour, eachFrame, hatch, prepared, short } from './text.js';
 
 const MARGIN = { left: 72, right: 14, top: 12, bottom: 30 };
 /** The least number of items that fill the plot. */
@@ -151,6 +151,10 @@ export class Plot {
     context.rect(MARGIN.left, 0, this.#width, height);
     context.clip();
     this.#drawLine(context, x, y);
+    // At least a pixel, so that a block of a large array is seen.
+    for (const { items: [from, to] } of this.answer.facts.unreadable) {
+      hatch(context, x(from), MARGIN.top, Math.max(x(to) - x(from), 1), bottom - MARGIN.top);
+    }
     context.restore();
     if (this.mark !== undefined && this.mark >= start && this.mark <= end) {
       context.strokeStyle = colour('nan');

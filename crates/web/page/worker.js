@@ -267,7 +267,8 @@ function colourRange({ low, high, percent, log }, statistics) {
   return [from, to];
 }
 
-function sendPicture(id, colours, done, state) {
+function sendPicture() {
+  const { id, colours, done, state } = picture;
   const statistics = JSON.parse(viewer.picture_statistics());
   const [low, high] = colourRange(colours, statistics);
   const pixels = viewer.picture_paint(json({ ...colours, low, high }));
@@ -276,8 +277,8 @@ function sendPicture(id, colours, done, state) {
   self.postMessage(answer, [pixels.buffer]);
 }
 
-/** The state of the last picture, for a change of its colours. */
-let pictureState = {};
+/** The last picture: its request, its colours, which can change while it is read, and what was sent last. */
+let picture = {};
 
 const actions = {
   async open({ file, url }) {
@@ -285,12 +286,14 @@ const actions = {
     files.set(1, file ? localFile(file) : await remoteFile(url));
     viewer?.free();
     viewer = undefined;
+    picture = {};
     stop();
     bytesRead = 0;
     viewer = module.Viewer.open(1, files.get(1).size);
     return JSON.parse(viewer.facts());
   },
   choose({ key }) {
+    picture = {};
     stop();
     viewer.choose(key);
     return JSON.parse(viewer.facts());
@@ -314,14 +317,17 @@ const actions = {
   async picture(message) {
     const { id, request, colours } = message;
     viewer.picture(json(request));
+    picture = { id, colours };
     const isCoarse = () => JSON.parse(viewer.picture_facts()).coarse;
     await run(message, () => viewer.picture_step(), (done, state) => {
-      pictureState = { id, done, state };
-      sendPicture(id, colours, done, state);
+      Object.assign(picture, { done, state });
+      sendPicture();
     }, isCoarse);
   },
   paint({ colours }) {
-    if (pictureState.id) sendPicture(pictureState.id, colours, pictureState.done, pictureState.state);
+    picture.colours = colours;
+    // Otherwise the first pixels are sent later, in these colours.
+    if (picture.state) sendPicture();
   },
   async plot(message) {
     const { id, request } = message;

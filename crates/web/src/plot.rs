@@ -29,7 +29,7 @@ pub struct Plot {
     stats: Statistics,
     done: usize,
     /// The chunks of the blocks that cannot be read.
-    unreadable: Vec<u64>,
+    unreadable: Vec<(u64, Range<u64>)>,
     order: Order,
     line: Vec<f64>,
 }
@@ -110,8 +110,9 @@ impl Plot {
         let read = data.block(chunk, block, |bytes| {
             number.decode(bytes, start, steps[axis], part.count, &mut line);
         });
-        read.inspect_err(|_| self.unreadable.push(chunk))?;
-        self.stats.add(&line, self.range.start + part.before);
+        let from = self.range.start + part.before;
+        read.inspect_err(|_| self.unreadable.push((chunk, from..from + part.count as u64)))?;
+        self.stats.add(&line, from);
         let mut all = NOTHING;
         let mut item = 0;
         while item < part.count {
@@ -172,7 +173,9 @@ impl Plot {
             "width": self.columns.len(),
             "blocks": self.parts.len(),
             "done": self.done,
-            "unreadable": self.unreadable.iter().map(|chunk| json!({ "chunk": chunk })).collect::<Vec<_>>(),
+            "unreadable": self.unreadable.iter().map(|(chunk, items)| {
+                json!({ "chunk": chunk, "items": [items.start, items.end] })
+            }).collect::<Vec<_>>(),
         })
     }
 

@@ -49,6 +49,8 @@ export async function settled(page, name) {
   const selector = { picture: '#picture', plot: '#plot', table: '#scroller', chunks: '#chunks', check: '#report' }[name];
   await page.waitForSelector(`${selector}[data-done=true]`);
   await page.waitForSelector('#progress', { state: 'hidden' });
+  // What was received is drawn in the next frame.
+  await page.evaluate(() => new Promise((drawn) => { requestAnimationFrame(() => requestAnimationFrame(drawn)); }));
 }
 
 /** Saves what is visible in a format, and returns the bytes. */

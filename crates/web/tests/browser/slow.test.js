@@ -34,3 +34,22 @@ test('the blocks of a picture are requested together', async (t) => {
     await close();
   }
 });
+
+test('colours that are chosen while a picture is read stay', async () => {
+  const { page, errors, close } = await open(browser, server.address, { path: '/?url=/files/blocks.b2nd' });
+  try {
+    await page.waitForSelector('#map option[value=grey]', { state: 'attached' });
+    assert.notEqual(await page.getAttribute('#picture', 'data-done'), 'true');
+    await page.selectOption('#map', 'grey');
+    await settled(page, 'picture');
+    const middle = await page.evaluate(() => {
+      const canvas = document.querySelector('#picture');
+      return [...canvas.getContext('2d').getImageData(canvas.width / 2, canvas.height / 2, 1, 1).data];
+    });
+    const [red, green, blue] = middle;
+    assert.deepEqual([green, blue], [red, red]);
+    assert.deepEqual(errors, []);
+  } finally {
+    await close();
+  }
+});

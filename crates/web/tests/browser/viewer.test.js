@@ -449,6 +449,27 @@ test('a damaged chunk is found', () => withPage(async (page) => {
   assert.match(await page.textContent('#value'), /; it cannot be read$/);
 }));
 
+/** Whether a canvas has pixels in the colour of the stripes. */
+const hasStripes = (page, canvas) => page.evaluate((canvas) => {
+  const element = document.querySelector(canvas);
+  const { data } = element.getContext('2d').getImageData(0, 0, element.width, element.height);
+  for (let at = 0; at < data.length; at += 4) if (data[at] === 0xa3 && data[at + 1] === 0x21 && data[at + 2] === 0x3f) return true;
+  return false;
+}, canvas);
+
+test('what cannot be read of a plot is striped', () => withPage(async (page) => {
+  await choose(page, 'wave.b2nd');
+  await settled(page, 'plot');
+  assert.ok(!await hasStripes(page, '#plot'));
+  const buffer = readFileSync(`${FILES}/wave.b2nd`);
+  const start = Math.floor(buffer.length / 2);
+  for (let at = start; at < start + 400; at += 1) buffer[at] ^= 0x5a;
+  await page.setInputFiles('#file', { name: 'torn.b2nd', mimeType: 'application/octet-stream', buffer });
+  await page.waitForFunction(() => document.querySelector('#file-name').textContent.startsWith('torn.b2nd ·'));
+  await settled(page, 'plot');
+  assert.ok(await hasStripes(page, '#plot'));
+}));
+
 test('what cannot be read of a picture is striped, and its chunk is named', () => withPage(async (page) => {
   const buffer = readFileSync(`${FILES}/picture.b2nd`);
   // In a stream of a block.
@@ -460,13 +481,7 @@ test('what cannot be read of a picture is striped, and its chunk is named', () =
   assert.match(await page.textContent('#partial-text'), /^1 block cannot be read, in chunk \d+: ./);
   await page.waitForSelector('#unreadable:not([hidden])');
   assert.ok(Object.keys(await statistics(page)).includes('count (readable)'));
-  const hasStripes = await page.evaluate(() => {
-    const canvas = document.querySelector('#picture');
-    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-    for (let at = 0; at < data.length; at += 4) if (data[at] === 0xa3 && data[at + 1] === 0x21 && data[at + 2] === 0x3f) return true;
-    return false;
-  });
-  assert.ok(hasStripes);
+  assert.ok(await hasStripes(page, '#picture'));
   const chunk = await page.textContent('#partial-text button');
   await page.click('#partial-text button');
   await page.waitForSelector('#panel-chunks:not([hidden])');
