@@ -151,9 +151,15 @@ export class Plot {
     context.rect(MARGIN.left, 0, this.#width, height);
     context.clip();
     this.#drawLine(context, x, y);
-    // At least a pixel, so that a block of a large array is seen.
     for (const { items: [from, to] } of this.answer.facts.unreadable) {
-      hatch(context, x(from), MARGIN.top, Math.max(x(to) - x(from), 1), bottom - MARGIN.top);
+      const wide = x(to) - x(from);
+      if (wide >= 7) {
+        hatch(context, x(from), MARGIN.top, wide, bottom - MARGIN.top);
+      } else {
+        // Too narrow for stripes.
+        context.fillStyle = colour('bad');
+        context.fillRect(Math.floor(x(from)), MARGIN.top, Math.max(wide, 2), bottom - MARGIN.top);
+      }
     }
     context.restore();
     if (this.mark !== undefined && this.mark >= start && this.mark <= end) {

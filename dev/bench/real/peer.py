@@ -1,4 +1,4 @@
-"""Libraries of Python for `cargo xtask bench real`: HDF5 and zarr-python.
+"""Libraries of Python for `cargo xtask bench real`: HDF5, zarr-python, and for columns Vortex and Lance.
 
 Arguments: the folder of the sets, the name of a set, a folder for files, and the file with the parts to read. It prints
 one record in JSON for each setting, as measure.rs does.
@@ -11,9 +11,16 @@ import subprocess
 import sys
 import time
 
+if hasattr(os, "sched_setaffinity"):
+    # One core: the number of threads of Vortex and Lance cannot be set.
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
 import h5py
 import hdf5plugin
+import lance
 import numpy as np
+import pyarrow as pa
+import vortex
 import zarr
 from zarr.codecs import BloscCodec, ZstdCodec
 
@@ -56,11 +63,11 @@ def status(key):
         return next(int(line.split()[1]) << 10 for line in file if line.startswith(key))
 
 
-def peak(setting, case):
+def peak(library, case):
     """The peak memory above the memory before, in a process of its own. None where the system does not tell it."""
     if not sys.platform.startswith("linux"):
         return None
-    command = [sys.executable, "-I", __file__, SETS, NAME, WORK, PLACES, "--peak", setting, case]
+    command = [sys.executable, "-I", __file__, SETS, NAME, WORK, PLACES, "--peak", library.name, library.setting, case]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -107,7 +114,84 @@ class ZarrPython:
         return lambda part: array[part], lambda: None
 
 
-def libraries(dtype):
+class Rows:
+    """Rows of columns that were read. As the other libraries, it makes items of them only to compare them."""
+
+    def __init__(self, columns, dtype):
+        self.columns, self.dtype = columns, dtype
+
+    def tobytes(self):
+        columns = [column.to_numpy(zero_copy_only=False) for column in self.columns]
+        if self.dtype.fields is None:
+            return b"".join(column.astype(self.dtype).tobytes() for column in columns)
+        items = np.empty(len(columns[0]), self.dtype)
+        for name, column in zip(self.dtype.names, columns, strict=True):
+            items[name] = column
+        return items.tobytes()
+
+
+class Columns:
+    """A format of columns: a table, which has one column for each row of the array, or one array or its fields."""
+
+    def __init__(self, setting, is_table):
+        self.setting, self.is_table = setting, is_table
+        self.is_default = setting == "default"
+
+    def write(self, items, _, path):
+        if items.dtype.fields is not None:
+            columns = {name: np.ascontiguousarray(items[name]) for name in items.dtype.names}
+        else:
+            columns = {f"c{k}": column for k, column in enumerate(items if self.is_table else [items])}
+        # Arrow has no array of texts of a fixed length from NumPy.
+        array = lambda column: pa.array(column.tolist(), pa.binary()) if column.dtype.kind == "S" else pa.array(column)
+        self.store(pa.table({name: array(column) for name, column in columns.items()}), path)
+
+    def open(self, path):
+        dtype = np.load(os.path.join(SETS, NAME + ".npy"), mmap_mode="r").dtype
+        source = self.source(path)
+
+        def read(part):
+            if part is Ellipsis:
+                return Rows(self.columns(source, None, None), dtype)
+            name = [f"c{part[0].start}"] if self.is_table else None
+            return Rows(self.columns(source, name, part[-1]), dtype)
+
+        return read, lambda: None
+
+
+class Vortex(Columns):
+    name = "Vortex"
+
+    def store(self, table, path):
+        options = vortex.io.VortexWriteOptions
+        (options.compact() if self.setting == "compact" else options.default()).write(table, path)
+
+    def source(self, path):
+        return vortex.open(path)
+
+    def columns(self, file, names, rows):
+        indices = None if rows is None else vortex.array(pa.array(np.arange(rows.start, rows.stop, dtype="u8")))
+        return file.scan(names, indices=indices).to_arrow().read_all().columns
+
+
+class Lance(Columns):
+    name = "Lance"
+
+    def store(self, table, path):
+        metadata = {b"lance-encoding:compression": b"zstd"} if self.setting == "zstd" else None
+        fields = [field.with_metadata(metadata) for field in table.schema]
+        lance.write_dataset(table.cast(pa.schema(fields)), path)
+
+    def source(self, path):
+        return lance.dataset(path)
+
+    def columns(self, dataset, names, rows):
+        if rows is None:
+            return dataset.to_table(names).columns
+        return dataset.take(range(rows.start, rows.stop), names).columns
+
+
+def libraries(dtype, about):
     shuffle = hdf5plugin.Blosc2.SHUFFLE
     bits = hdf5plugin.Blosc2.BITSHUFFLE
     yield Hdf5("gzip 4 shuffle", {"compression": "gzip", "compression_opts": 4, "shuffle": True})
@@ -124,6 +208,11 @@ def libraries(dtype):
         yield ZarrPython("zstd 0 (default)", "auto")
         yield ZarrPython("zstd 9", ZstdCodec(level=9))
         yield ZarrPython("Blosc zstd 5 shuffle", BloscCodec(cname="zstd", clevel=5, shuffle="shuffle"))
+    if about["is_table"] or len(about["shape"]) == 1:
+        yield Vortex("default", about["is_table"])
+        yield Vortex("compact", about["is_table"])
+        yield Lance("default", about["is_table"])
+        yield Lance("zstd", about["is_table"])
 
 
 def remove(name):
@@ -175,8 +264,8 @@ def measure(library, items, chunks, places):
         "read_2_s": None, "tile_s": tile_s, "row_s": row_s, "open_s": mean(rows[:1] * 50, first, items),
     }  # fmt: skip
     if library.is_default:
-        record["peak_read"] = peak(library.setting, "read")
-        record["peak_write"] = peak(library.setting, "write")
+        record["peak_read"] = peak(library, "read")
+        record["peak_write"] = peak(library, "write")
     remove(kept)
     return record
 
@@ -190,15 +279,15 @@ def main():
     # One thread, as the other libraries.
     zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})
     if "--peak" in sys.argv:
-        setting, case = sys.argv[-2:]
-        library = next(it for it in libraries(items.dtype) if it.setting == setting)
+        name, setting, case = sys.argv[-3:]
+        library = next(it for it in libraries(items.dtype, about) if (it.name, it.setting) == (name, setting))
         if case == "read":
             # The file that the process of the other measurements has written.
             return peak_of(lambda: read_all(library, os.path.join(WORK, "python-kept")))
         path = os.path.join(WORK, "python-peak")
         peak_of(lambda: library.write(items, tuple(about["chunks"]), path))
         return remove(path)
-    for library in libraries(items.dtype):
+    for library in libraries(items.dtype, about):
         print(json.dumps(measure(library, items, tuple(about["chunks"]), places)), flush=True)
 
 

@@ -22,6 +22,8 @@ LIBRARIES = {
     "zarr-python": ("zarr-python", "#E69F00", "P"),
     "HDF5": ("HDF5", "#CC79A7", "D"),
     "Parquet": ("Parquet", "#009E73", "^"),
+    "Vortex": ("Vortex", "#D55E00", "v"),
+    "Lance": ("Lance", "#B8A800", "p"),
     "npy.zst": ("npy with Zstandard", "#000000", "X"),
 }
 # A setting is on the frontier unless another library is better by more than this in both measures: the shortest times

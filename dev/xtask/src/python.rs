@@ -23,8 +23,18 @@ pub(crate) const CMAKE: &str = "cmake==4.4.4";
 pub(crate) const BENCH: [&str; 4] = [H5PY, HDF5PLUGIN, "matplotlib==3.11.2", CMAKE];
 
 /// What `cargo xtask bench real` needs: the other libraries, and what decodes photographs and sound.
-pub(crate) const REAL: [&str; 7] =
-    [BLOSC2, H5PY, HDF5PLUGIN, BENCH[2], ZARR[0], "pillow==13.0.0", "soundfile==0.14.0"];
+pub(crate) const REAL: [&str; 10] = [
+    BLOSC2,
+    H5PY,
+    HDF5PLUGIN,
+    BENCH[2],
+    ZARR[0],
+    ARROW[0],
+    "pylance==14.0.2",
+    "vortex-data==0.93.0",
+    "pillow==13.0.0",
+    "soundfile==0.14.0",
+];
 
 /// What the tests of `blosc2-object-store` need too: an S3 server, and clients for it and for HTTP.
 pub(crate) const OBJECT_STORE: [&str; 4] =

@@ -462,8 +462,9 @@ test('what cannot be read of a plot is striped', () => withPage(async (page) => 
   await settled(page, 'plot');
   assert.ok(!await hasStripes(page, '#plot'));
   const buffer = readFileSync(`${FILES}/wave.b2nd`);
+  // Some streams of a block are stored uncompressed, so that a change of few bytes may not be found.
   const start = Math.floor(buffer.length / 2);
-  for (let at = start; at < start + 400; at += 1) buffer[at] ^= 0x5a;
+  for (let at = start; at < start + 40000; at += 1) buffer[at] ^= 0x5a;
   await page.setInputFiles('#file', { name: 'torn.b2nd', mimeType: 'application/octet-stream', buffer });
   await page.waitForFunction(() => document.querySelector('#file-name').textContent.startsWith('torn.b2nd ·'));
   await settled(page, 'plot');
