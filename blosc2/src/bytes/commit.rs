@@ -32,6 +32,7 @@ use blosc2_format::frame::MIN_HEADER_LEN;
 use blosc2_format::frame::journal::{self, MARK_AT, UNFINISHED, UNFINISHED_WITHOUT_JOURNAL};
 
 use super::Storage;
+use crate::error::Reason;
 use crate::{Advice, Error};
 
 const CHANGE: &str = "change a frame";
@@ -79,9 +80,9 @@ pub(crate) struct Failed {
 
 impl Failed {
     /// Converts the failure into an error of the operation.
-    pub(crate) fn into_error(self, doing: &str) -> Error {
+    pub(crate) fn into_error(self) -> Reason {
         let detail = self.to_string();
-        Error::of_io(doing, self.error).with_detail(detail)
+        Reason::from(self.error).with_detail(detail)
     }
 }
 

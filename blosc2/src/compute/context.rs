@@ -5,6 +5,7 @@ use std::{fmt, ptr};
 
 use super::space::{Grid, Layout, Space};
 use crate::closures::{self, BoxError, Title, run_here};
+use crate::error::Doing;
 use crate::ndarray::NDArray;
 use crate::ndarray::places::len_in_memory;
 use crate::ndarray::region::Positions;
@@ -114,7 +115,7 @@ impl<'a> Context<'a> {
             Error::new(ErrorKind::TooLarge, DOING, detail)
         })?;
         let mut limits =
-            self.readings.iter().map(|(array, _)| array.schunk().allow(DOING, bytes as u64));
+            self.readings.iter().map(|(array, _)| array.schunk().allow(bytes as u64).doing(DOING));
         let first = limits.next().unwrap_or(Ok(()));
         if first.is_err() && !limits.any(|limit| limit.is_ok()) {
             first?;
@@ -179,7 +180,7 @@ impl<'a> Context<'a> {
         // The closure may use the arrays.
         let _calling: Vec<_> =
             self.readings.iter().filter_map(|(array, _)| array.schunk().calling()).collect();
-        run_here(Title::Method(name), DOING, work)
+        run_here(Title::Method(name), work).doing(DOING)
     }
 
     /// Calls a closure of the method `name` for the parts of `len` items.

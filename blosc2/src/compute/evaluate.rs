@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use super::LazyExpr;
 use super::context::{Context, DOING};
 use super::source::{Found, Source, Worker, copy_part, count, each_row_in, open};
+use crate::error::Doing;
 use crate::item::element::{Element, bytes_of, make_items};
 use crate::ndarray::builder::Sources;
 use crate::ndarray::gather::READ;
@@ -50,7 +51,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         let shape = self.source.shape()?;
         let context = open(&self.source, self.threads)?;
         let count = context.allowed_len(&shape, size_of::<S::Item>())?;
-        let mut items = make_items(count, READ, |_| Ok(()))?;
+        let mut items = make_items(count, |_| Ok(())).doing(READ)?;
         self.fill(&context, &shape, &mut items)?;
         Ok(items)
     }

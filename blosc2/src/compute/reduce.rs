@@ -10,6 +10,7 @@ use super::axes::{Axes, AxisPlan, Group};
 use super::context::{Context, DOING, ITEMS_OF_A_CALL};
 use super::source::{Found, Source, Worker, copy_part, count, each_row, open};
 use super::space::{Pieces, Span};
+use crate::error::Doing;
 use crate::item::element::{Element, bytes_of};
 use crate::ndarray::builder::Sources;
 use crate::ndarray::{NDArray, NDArrayBuilder, parallel};
@@ -163,7 +164,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         let size = size_of::<R::Result>().max(self.reducer.size());
         let len = self.context.allowed_len(&shape, size)?;
         let mut all = Vec::new();
-        reserve(&mut all, len, DOING)?;
+        reserve(&mut all, len).doing(DOING)?;
         let all = Mutex::new(all);
         let put = |ranges: &[Range<u64>], results: Vec<R::Result>| {
             let Some(first) = results.first() else { return };

@@ -9,6 +9,7 @@ use super::context::{Access, Context, DOING, Input, own_ranges};
 use super::space::Span;
 use crate::closures::BoxError;
 use crate::dtype::SwapPlan;
+use crate::error::Doing;
 use crate::item::element::{Element, make_items, with_bytes_mut};
 use crate::ndarray::NDArray;
 use crate::ndarray::boxes::{extent, next_index};
@@ -192,7 +193,7 @@ pub struct Items<'a, T> {
 impl<'a, T: Element> Items<'a, T> {
     fn new(view: NDArrayView<'a>) -> Self {
         // `shape` returns the error.
-        let swapped = view.check_type(ItemType::of::<T>(), READ).ok().flatten();
+        let swapped = view.check_type(ItemType::of::<T>()).doing(READ).ok().flatten();
         Self { view, swapped, item: PhantomData }
     }
 
@@ -216,7 +217,7 @@ impl<T: Element> Evaluated<T> for Items<'_, T> {
     type State = Vec<T>;
 
     fn shape(&self) -> Result<Vec<u64>> {
-        self.view.check_type(ItemType::of::<T>(), READ)?;
+        self.view.check_type(ItemType::of::<T>()).doing(READ)?;
         Ok(self.view.shape())
     }
 
@@ -230,7 +231,7 @@ impl<T: Element> Evaluated<T> for Items<'_, T> {
         let Some(bytes) = found else { return Ok(None) };
         let part = self.view.part();
         let bytes = &bytes[part.offset..part.offset + part.len];
-        let mut items = make_items::<T>(1, READ, |_| Ok(()))?;
+        let mut items = make_items::<T>(1, |_| Ok(())).doing(READ)?;
         self.decode(&mut items, |to| {
             to.copy_from_slice(bytes);
             Ok(())
@@ -247,10 +248,10 @@ impl<T: Element> Evaluated<T> for Items<'_, T> {
         let count = count(ranges);
         if state.len() < count {
             let len = count.saturating_mul(size_of::<T>()) as u64;
-            self.view.array().schunk().allow_scratch(READ, len)?;
+            self.view.array().schunk().allow_scratch(len).doing(READ)?;
             // The old items are not needed.
             *state = Vec::new();
-            *state = make_items(count, READ, |_| Ok(()))?;
+            *state = make_items(count, |_| Ok(())).doing(READ)?;
         }
         let items = &mut state[..count];
         let (reading, window) = from.reading(self.view.array());

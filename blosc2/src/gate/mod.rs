@@ -161,7 +161,7 @@ impl Gate {
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be opened.
     pub(crate) fn of_path(path: &Path, claim: Claim) -> Result<Self> {
         const TRIES: usize = 100;
-        let io = |error| Error::from_io("open a frame", path, error);
+        let io = |error| Error::of_io("open a frame", error).at(path);
         for _ in 0..TRIES {
             let metadata = path.metadata().map_err(io)?;
             // Opening a pipe would block. Other files are opened: if a file is not open, it may be removed, and another

@@ -8,6 +8,7 @@ use super::plan::Plan;
 use super::selection::Selection;
 use super::transfer::FromItems;
 use crate::Result;
+use crate::error::Doing;
 use crate::schunk::ChunkInfo;
 
 impl NDArray {
@@ -41,7 +42,7 @@ impl NDArray {
         &self,
         selection: impl Into<Selection>,
     ) -> Result<impl ExactSizeIterator<Item = ArrayChunk<'_>> + DoubleEndedIterator> {
-        let region = self.view().select(&selection.into(), READ)?.region;
+        let region = self.view().select(&selection.into()).doing(READ)?.region;
         let indices: Vec<usize> =
             Plan::of_region(&self.geometry, &region).chunk_numbers().collect();
         Ok(indices.into_iter().map(|index| self.array_chunk(index)))

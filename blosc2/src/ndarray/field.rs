@@ -53,16 +53,16 @@ impl NDArrayView<'_> {
         let Some(dtype) = self.dtype().filter(|dtype| dtype.size() == outer.len) else {
             let found = self.array.dtype_str().unwrap_or("of unknown dtype");
             let detail = format!("the items are {found}, expected structures of a known dtype");
-            return Err(self.error(ErrorKind::TypeMismatch, FIELD, detail));
+            return Err(self.error(ErrorKind::TypeMismatch, detail).doing(FIELD));
         };
         let Some(fields) = dtype.fields() else {
             let detail = format!("the items are {dtype}, expected structures");
-            return Err(self.error(ErrorKind::TypeMismatch, FIELD, detail));
+            return Err(self.error(ErrorKind::TypeMismatch, detail).doing(FIELD));
         };
         let Some(field) = fields.iter().find(|field| field.name() == name) else {
             let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
             let detail = format!("there is no field `{name}`; the fields are {}", names.join(", "));
-            return Err(self.error(ErrorKind::InvalidArgument, FIELD, detail));
+            return Err(self.error(ErrorKind::InvalidArgument, detail).doing(FIELD));
         };
         Ok(Field { offset: outer.offset + field.offset(), dtype: field.dtype().clone() })
     }

@@ -15,6 +15,7 @@ use blosc2_format::frame::{Layout, Offset};
 use super::store::{Located, State};
 use super::{Reading, SChunk};
 use crate::chunk::partial::{self, Steps};
+use crate::error::{Doing, Reason};
 use crate::item::element::zeroed;
 use crate::{Error, Result};
 
@@ -51,7 +52,7 @@ impl Wanted {
 
 /// Adds the index of the chunk to an error.
 fn in_chunk(error: Error, index: usize) -> Error {
-    error.doing(format!("read chunk {index}")).in_chunk(index)
+    error.with_doing(format!("read chunk {index}")).in_chunk(index)
 }
 
 /// Compressed parts of chunks that were read before decompression.
@@ -310,7 +311,7 @@ impl State {
             let mut head = spare.pop().unwrap_or_default();
             if head.capacity() < len {
                 // The buffer gets space for a longer chunk, because it is used again.
-                head = zeroed(len.saturating_add(len / 8), READ)?;
+                head = zeroed(len.saturating_add(len / 8)).doing(READ)?;
             }
             head.resize(len, 0);
             starts.push(Start { wanted: each, at, room, head });
@@ -329,7 +330,7 @@ impl State {
             let failed = |error| in_chunk(error, *index);
             let front = &head[..head.len().min(EXTENDED_HEADER_LEN)];
             let header = self.outline.chunk_header(*index as u64, front, at, room);
-            let header = header.map_err(|error| failed(Error::from_frame(READ, error)))?;
+            let header = header.map_err(|error| failed(Reason::from(error).doing(READ)))?;
             let known = head.len();
             let all = 0..header.nbytes as usize;
             let ranges = ranges.clone().unwrap_or_else(|| vec![all]);
@@ -368,8 +369,8 @@ impl State {
 
     /// Returns the location of a stored chunk and its offset in the index; `None` if the chunk is in memory.
     fn stored(&self, index: usize) -> Result<Option<(Located<'_>, u64)>> {
-        let failed = |error| in_chunk(error, index);
-        let Offset::At(place) = self.offset(index, READ).map_err(failed)? else { return Ok(None) };
+        let failed = |reason: Reason| in_chunk(reason.doing(READ), index);
+        let Offset::At(place) = self.offset(index).map_err(failed)? else { return Ok(None) };
         let located = self.chunk(place).map_err(failed)?;
         Ok(matches!(located, Located::Stored(..)).then_some((located, place)))
     }
