@@ -101,7 +101,7 @@ impl SChunk {
         let source = source.source(self).doing(REPLACE)?;
         self.check_change(Access::Write).doing(REPLACE)?;
         if self.is_array() {
-            self.check_like_others(index, &source)?;
+            self.check_like_others(index, &source).doing(REPLACE)?;
         }
         let chunk = self.compressed(Some(index), source).doing(REPLACE)?;
         self.put(vec![(index, chunk)])
@@ -325,7 +325,7 @@ impl SChunk {
 
     /// Replaces all of these chunks, or none after an error.
     pub(crate) fn put(&mut self, chunks: Vec<(usize, Cow<'_, [u8]>)>) -> Result<()> {
-        self.put_or_append(chunks, None)
+        self.put_or_append(chunks, None).doing(REPLACE)
     }
 
     /// Replaces all of these chunks, or none after an error. If `end` is set, chunks whose index is at least `end` are
@@ -334,10 +334,9 @@ impl SChunk {
         &mut self,
         chunks: Vec<(usize, Cow<'_, [u8]>)>,
         end: Option<usize>,
-    ) -> Result<()> {
-        let check = |(_, chunk): &(_, Cow<'_, [u8]>)| {
-            check_readable(chunk, self.max_read()).doing(REPLACE).map(drop)
-        };
+    ) -> Result<(), Reason> {
+        let check =
+            |(_, chunk): &(_, Cow<'_, [u8]>)| check_readable(chunk, self.max_read()).map(drop);
         chunks.iter().try_for_each(check).map_err(|error| self.at(error))?;
         self.change(|state, freed| {
             let is_new = |index: usize| end.is_some_and(|end| index >= end);
@@ -354,13 +353,13 @@ impl SChunk {
             let replaced = chunks.into_iter().try_for_each(|(index, chunk)| {
                 if is_new(index) {
                     let stores = state.outline.insert(index as u64, chunk);
-                    all.extend(stores.doing(REPLACE)?);
+                    all.extend(stores?);
                     return Ok(());
                 }
                 let sizes = sizes.next().unwrap_or_default();
                 let old = state.offset(index)?.place();
                 let stores = state.outline.replace(index as u64, sizes, chunk, true);
-                all.extend(stores.doing(REPLACE)?);
+                all.extend(stores?);
                 if state.offset(index)?.place() != old {
                     freed.extend(old);
                 }
@@ -375,7 +374,6 @@ impl SChunk {
                 (Err(error), None) => Err(error),
             }
         })
-        .doing(REPLACE)
     }
 
     /// Replaces the chunks of an array from the index `first` on with `slots` in one change, and sets the content of its
@@ -617,12 +615,12 @@ impl SChunk {
     }
 
     /// Checks that a new chunk of an array has the chunk size and the block size of the other chunks.
-    fn check_like_others(&self, index: usize, source: &Source<'_>) -> Result<()> {
-        let invalid = |detail| Err(self.error(ErrorKind::InvalidArgument, detail).doing(REPLACE));
+    fn check_like_others(&self, index: usize, source: &Source<'_>) -> Result<(), Reason> {
+        let invalid = |detail| Err(self.error(ErrorKind::InvalidArgument, detail));
         let (len, chunk) = match source {
             Source::Items(bytes) => (bytes.len(), None),
             Source::Chunk(chunk) => (chunk.nbytes(), Some(chunk)),
-            Source::Blocks(_) => return self.check_no_array().doing(REPLACE),
+            Source::Blocks(_) => return self.check_no_array(),
         };
         let (chunksize, blocksize) = (self.chunksize(), self.blocksize());
         if len != chunksize {

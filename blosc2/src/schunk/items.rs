@@ -9,7 +9,7 @@ use blosc2_format::frame::ChunkSize;
 use super::read::check_range;
 use super::{Access, Fetched, Reading, SChunk, Wanted};
 use crate::chunk::decompressor::to_items;
-use crate::error::Doing;
+use crate::error::{Doing, Reason};
 use crate::item::element::{Element, bytes_of, make_items, with_bytes_mut};
 use crate::ndarray::Positions;
 use crate::support::memory::{Pieces, Target, resize};
@@ -199,10 +199,10 @@ impl SChunk {
         }
         self.check_unfiltered().doing(WRITE)?;
         // The lock is held, so that no other handle changes the chunks between reading and writing them.
-        self.with_lock(|schunk| schunk.overwrite(start, items))
+        self.with_lock(|schunk| schunk.overwrite(start, items)).doing(WRITE)
     }
 
-    fn overwrite<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
+    fn overwrite<T: Element>(&mut self, start: u64, items: &[T]) -> Result<(), Reason> {
         let bytes = bytes_of(items);
         let mut parts = Vec::new();
         {
@@ -214,7 +214,7 @@ impl SChunk {
                     "it has {nbytes} bytes, got items of {} bytes from index {start} on",
                     size_of::<T>()
                 );
-                return Err(self.error(ErrorKind::OutOfBounds, detail).doing(WRITE));
+                return Err(self.error(ErrorKind::OutOfBounds, detail));
             };
             let range = from..from + bytes.len() as u64;
             let part = |index, part, done| {
@@ -235,12 +235,12 @@ impl SChunk {
             let old = if index < end { self.chunk_info(index)?.nbytes } else { 0 };
             let len = old.max(part.end);
             let chunk = if part.len() == len {
-                self.compressed_bytes(Some(index), new).doing(WRITE)?
+                self.compressed_bytes(Some(index), new)?
             } else {
-                resize(&mut data, len).doing(WRITE)?;
+                resize(&mut data, len)?;
                 self.decompress_chunk_into(index, &mut data[..old])?;
                 data[part].copy_from_slice(new);
-                self.compressed_bytes(Some(index), &data).doing(WRITE)?
+                self.compressed_bytes(Some(index), &data)?
             };
             chunks.push((index, chunk.into()));
         }
@@ -252,12 +252,12 @@ impl SChunk {
         &self,
         bytes: Range<u64>,
         mut work: impl FnMut(usize, Range<usize>, usize) -> Result<()>,
-    ) -> Result<()> {
-        self.check_no_array().doing(WRITE)?;
+    ) -> Result<(), Reason> {
+        self.check_no_array()?;
         let size = self.chunksize() as u64;
         if size == 0 {
             let detail = "items past the end require chunks of a fixed size: append chunks instead";
-            return Err(self.error(ErrorKind::InvalidArgument, detail).doing(WRITE));
+            return Err(self.error(ErrorKind::InvalidArgument, detail));
         }
         let mut at = bytes.start;
         while at < bytes.end {
