@@ -262,7 +262,7 @@ impl Error {
     }
 
     /// Replaces the detail of the message.
-    pub(crate) fn with_detail(mut self, detail: String) -> Self {
+    fn with_detail(mut self, detail: String) -> Self {
         self.0.detail = detail;
         self
     }

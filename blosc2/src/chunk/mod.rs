@@ -4,18 +4,18 @@ pub(crate) mod array_shape;
 pub(crate) mod blocks;
 pub(crate) mod check;
 pub(crate) mod compressor;
-pub(crate) mod context;
-pub(crate) mod decodable;
+mod context;
+mod decodable;
 pub(crate) mod decoder;
 pub(crate) mod decompressor;
 pub(crate) mod encoder;
-pub(crate) mod fork;
+mod fork;
 pub(crate) mod info;
 pub(crate) mod init;
 pub(crate) mod partial;
-pub(crate) mod parts;
+mod parts;
 pub mod raw;
-pub(crate) mod special;
+mod special;
 pub(crate) mod suggest;
 
 use std::fmt;
@@ -261,7 +261,7 @@ impl<B: ChunkBytes> Chunk<B> {
     }
 
     /// The filters as an iterator, without an allocation for each chunk.
-    pub(crate) fn each_filter(&self) -> impl Iterator<Item = Filter> + Clone + '_ {
+    fn each_filter(&self) -> impl Iterator<Item = Filter> + Clone + '_ {
         Filter::of_slots(&self.header.filters, &self.header.filters_meta)
     }
 

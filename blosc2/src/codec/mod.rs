@@ -1,10 +1,10 @@
 //! Codecs: the compression algorithms.
 
-pub(crate) mod environment;
+mod environment;
 pub(crate) mod filter;
 pub(crate) mod installed;
 pub(crate) mod params;
-pub(crate) mod plugins;
+mod plugins;
 pub(crate) mod settings;
 
 use std::ffi::CStr;

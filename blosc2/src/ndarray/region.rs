@@ -23,7 +23,7 @@ pub(crate) enum Positions {
 /// A list of positions in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct List {
-    pub(crate) positions: Vec<u64>,
+    pub(super) positions: Vec<u64>,
     /// The positions in ascending order, each with its index in the list. Equal positions stay in the order of the list,
     /// so that the last of them is written last.
     pub(super) sorted: Vec<(u64, u64)>,

@@ -42,7 +42,7 @@ pub(super) fn block_memory(header: &chunk::Header) -> u64 {
 
 /// Checks that readers with default limits, or with this limit, can decompress the blocks of a chunk that is to be
 /// stored. Returns the decompressed size of the chunk in bytes.
-pub(crate) fn check_readable(chunk: &[u8], max_read: Option<u64>) -> Result<u32, Reason> {
+pub(super) fn check_readable(chunk: &[u8], max_read: Option<u64>) -> Result<u32, Reason> {
     // Other faults of the chunk are reported when it is stored.
     let Ok(header) = chunk::Header::parse(chunk) else { return Ok(0) };
     let memory = block_memory(&header);

@@ -285,7 +285,7 @@ impl SChunk {
     }
 
     /// Returns the block size in bytes from the header of the frame; `None` if each chunk has its own block size.
-    pub(crate) fn blocksize(&self) -> Option<usize> {
+    fn blocksize(&self) -> Option<usize> {
         self.last_state().outline.params().blocksize.map(|size| size as usize)
     }
 
@@ -373,7 +373,7 @@ impl SChunk {
     }
 
     /// Returns whether the chunks belong to an array.
-    pub(crate) fn is_array(&self) -> bool {
+    fn is_array(&self) -> bool {
         array_meta(self.last_state().outline.metalayers()).is_some()
     }
 
