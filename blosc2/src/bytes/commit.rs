@@ -32,8 +32,7 @@ use blosc2_format::frame::MIN_HEADER_LEN;
 use blosc2_format::frame::journal::{self, MARK_AT, UNFINISHED, UNFINISHED_WITHOUT_JOURNAL};
 
 use super::Storage;
-use crate::error::Reason;
-use crate::{Advice, Error};
+use crate::{Advice, Error, Reason};
 
 const CHANGE: &str = "change a frame";
 

@@ -8,8 +8,7 @@ use blosc2_format::b2nd::{Geometry, Meta};
 use blosc2_sys as sys;
 
 use crate::chunk::init::init;
-use crate::error::Reason;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Reason, Result};
 
 const DOING: &str = "pass the shape of an array to C-Blosc2";
 

@@ -9,11 +9,10 @@ use crate::chunk::encoder::{Encoder, OVERHEAD};
 use crate::chunk::init::init;
 use crate::closures::ChunkPlace;
 use crate::codec::params::Purpose;
-use crate::error::Doing;
 use crate::item::element::{Element, bytes_of};
 use crate::support::memory::{Target, reserve};
 use crate::support::reuse::{self, Reusable};
-use crate::{CParams, Chunk, Result, Threads};
+use crate::{CParams, Chunk, Doing, Result, Threads};
 
 /// Compresses items to one chunk and returns its bytes.
 ///

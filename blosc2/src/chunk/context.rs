@@ -9,8 +9,7 @@ use blosc2_sys as sys;
 use crate::chunk::array_shape::ArrayShape;
 use crate::chunk::fork;
 use crate::closures::{self, Call, Closures, Slot};
-use crate::error::Reason;
-use crate::{ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// An owned `blosc2_context`.
 #[derive(Debug)]

@@ -5,8 +5,7 @@ use blosc2_format::chunk::Header;
 use crate::chunk::parts::Parts;
 use crate::chunk::{ChunkBytes, layout};
 use crate::codec::{filter, installed, params};
-use crate::error::Reason;
-use crate::{Chunk, ChunkRef, Codec, ErrorKind, Filter, Result};
+use crate::{Chunk, ChunkRef, Codec, ErrorKind, Filter, Reason, Result};
 
 /// Properties of a chunk that C can decompress. They hold for all chunks with the same header, except for the compressed
 /// size.

@@ -16,9 +16,8 @@ use crate::chunk::parts::{Parts, SMALL};
 use crate::closures::{self, Blocks, Call, ChunkFilter, ChunkPlace, Closures};
 use crate::codec::installed;
 use crate::error::DECOMPRESS as DOING;
-use crate::error::{Doing, Reason};
 use crate::support::memory::{AlignedBytes, Pieces, Target};
-use crate::{ChunkRef, DParams, Error, ErrorKind, Result, Threads};
+use crate::{ChunkRef, DParams, Doing, Error, ErrorKind, Reason, Result, Threads};
 
 /// Decompresses chunks, one at a time, with the same parameters.
 #[derive(Debug)]

@@ -9,11 +9,10 @@ use crate::chunk::decoder::Decoder;
 use crate::chunk::init::init;
 use crate::chunk::{ChunkBytes, layout};
 use crate::error::DECOMPRESS as DOING;
-use crate::error::Doing;
 use crate::item::element::{Element, make_valid, prefer_huge_pages, with_bytes_mut};
 use crate::support::memory::{Target, reserve};
 use crate::support::reuse::{self, Reusable};
-use crate::{Chunk, ChunkRef, DParams, Error, ErrorKind, Result};
+use crate::{Chunk, ChunkRef, DParams, Doing, Error, ErrorKind, Result};
 
 /// Decompresses a chunk to items.
 ///

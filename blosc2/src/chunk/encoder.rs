@@ -13,9 +13,8 @@ use crate::chunk::init::init;
 use crate::closures::{self, Blocks, Call, ChunkPlace, Closures};
 use crate::codec::params::{MAX_CHUNK_LEN, Resolved, Tuning};
 use crate::codec::{filter, installed};
-use crate::error::{Doing, Reason};
 use crate::support::memory::{AlignedBytes, Target, reserve};
-use crate::{CParams, Codec, Error, ErrorKind, Result};
+use crate::{CParams, Codec, Doing, Error, ErrorKind, Reason, Result};
 
 const COMPRESS: &str = "compress a buffer";
 /// The maximum number of bytes of a chunk in addition to its data.

@@ -3,8 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::error::Reason;
-use crate::{ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// Whether C may have started threads.
 static STARTED: AtomicBool = AtomicBool::new(false);

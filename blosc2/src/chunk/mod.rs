@@ -24,8 +24,8 @@ use std::ops::Range;
 use blosc2_format::chunk::{self as format, Header, Special};
 use blosc2_format::{FormatError, Limits, Options};
 
-use crate::error::{DECOMPRESS, Doing, Reason};
-use crate::{Check, Codec, Error, ErrorKind, Filter, Result};
+use crate::error::DECOMPRESS;
+use crate::{Check, Codec, Doing, Error, ErrorKind, Filter, Reason, Result};
 
 /// A compressed chunk, whose bytes have been validated.
 ///

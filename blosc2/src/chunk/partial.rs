@@ -9,10 +9,9 @@ use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 use blosc2_sys as sys;
 
 use crate::codec::{filter, installed};
-use crate::error::Doing;
 use crate::item::element::zeroed;
 use crate::support::memory::resize;
-use crate::{ChunkRef, Error, ErrorKind, Result};
+use crate::{ChunkRef, Doing, Error, ErrorKind, Result};
 
 const DOING: &str = "read a part of a chunk";
 /// Chunks of up to this number of bytes are read completely. A partial read would not be faster.

@@ -23,9 +23,8 @@ use std::ffi::c_void;
 use blosc2_sys as sys;
 
 use crate::chunk::init::init;
-use crate::error::{Doing, Reason};
 use crate::limits::MAX_CHUNK_LEN;
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Reason, Result};
 
 /// The largest typesize that the functions of this module accept, in bytes.
 pub const MAX_TYPESIZE: usize = 256;

@@ -8,10 +8,9 @@ use blosc2_sys as sys;
 
 use crate::chunk::init::init;
 use crate::codec::params::Purpose;
-use crate::error::{Doing, Reason};
 use crate::item::element::{Element, bytes_of};
 use crate::limits::MAX_CHUNK_LEN;
-use crate::{CParams, Chunk, Error, ErrorKind, Result};
+use crate::{CParams, Chunk, Doing, Error, ErrorKind, Reason, Result};
 
 const DOING: &str = "create a special chunk";
 

@@ -4,9 +4,8 @@ use std::ops::{Deref, DerefMut};
 
 use blosc2_format::b2nd::Geometry;
 
-use crate::error::Doing;
 use crate::item::element::{Element, are_valid, as_bytes, as_bytes_mut, zeroed};
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Result};
 
 use super::BoxError;
 

@@ -4,8 +4,7 @@ use std::ffi::c_int;
 
 use blosc2_sys as sys;
 
-use crate::Result;
-use crate::error::Reason;
+use crate::{Reason, Result};
 
 use super::block::{ChunkPlace, Facts, Place, with_chunk_block};
 use super::call::{Call, ChunkFilter, Title, buffers, run_here};

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use blosc2_sys as sys;
 use parking_lot::Mutex;
 
-use crate::error::Reason;
-use crate::{ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// The codes of user-defined codecs, filters and tuners: 160 to 255. C: `BLOSC2_USER_REGISTERED_CODECS_START` to
 /// `BLOSC2_USER_REGISTERED_CODECS_STOP`; the constants for filters and tuners have the same values.

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::error::Doing;
-use crate::{CParams, Error, ErrorKind, Result, Tuner};
+use crate::{CParams, Doing, Error, ErrorKind, Result, Tuner};
 
 use super::BoxError;
 use super::registry::Registry;

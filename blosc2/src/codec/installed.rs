@@ -6,8 +6,7 @@
 use blosc2_format::chunk::Header;
 use blosc2_sys as sys;
 
-use crate::error::Reason;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Reason, Result};
 
 /// Whether the library in use is an installed library.
 pub(crate) const IN_USE: bool = !sys::HARDENED;

@@ -18,8 +18,7 @@ use crate::chunk::init::init;
 use crate::closures::UserCodec;
 #[cfg(feature = "dynamic-plugins")]
 use crate::codec::plugins::PluginParams;
-use crate::error::Reason;
-use crate::{Error, ErrorKind, Result, closures};
+use crate::{Error, ErrorKind, Reason, Result, closures};
 
 /// A compression algorithm.
 ///

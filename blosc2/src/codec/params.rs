@@ -14,8 +14,7 @@ use crate::codec::filter;
 use crate::codec::installed;
 #[cfg(feature = "dynamic-plugins")]
 use crate::codec::plugins::PluginParams;
-use crate::error::{Doing, Reason};
-use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, Threads, Tuner};
+use crate::{CParams, Codec, Doing, Error, ErrorKind, Filter, Reason, Result, Threads, Tuner};
 
 const TUNE: &str = "tune the compression";
 

@@ -5,13 +5,12 @@ use std::{fmt, ptr};
 
 use super::space::{Grid, Layout, Space};
 use crate::closures::{self, BoxError, Title, run_here};
-use crate::error::Doing;
 use crate::ndarray::NDArray;
 use crate::ndarray::places::len_in_memory;
 use crate::ndarray::region::Positions;
 use crate::ndarray::view::NDArrayView;
 use crate::schunk::{Fetched, Reading, Window, fetch_ahead};
-use crate::{Error, ErrorKind, Result, Threads};
+use crate::{Doing, Error, ErrorKind, Result, Threads};
 
 pub(super) const DOING: &str = "compute items";
 

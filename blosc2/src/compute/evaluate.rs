@@ -7,13 +7,12 @@ use parking_lot::Mutex;
 use super::LazyExpr;
 use super::context::{Context, DOING};
 use super::source::{Found, Source, Worker, copy_part, count, each_row_in, open};
-use crate::error::Doing;
 use crate::item::element::{Element, bytes_of, make_items};
 use crate::ndarray::builder::Sources;
 use crate::ndarray::gather::READ;
 use crate::ndarray::places::len_of;
 use crate::ndarray::{NDArray, NDArrayBuilder, NDArrayView, parallel};
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Result};
 
 impl NDArrayBuilder {
     /// Creates a copy of an array or a view, with a function applied to each item; see [`copy`](Self::copy). The

@@ -10,13 +10,12 @@ use super::axes::{Axes, AxisPlan, Group};
 use super::context::{Context, DOING, ITEMS_OF_A_CALL};
 use super::source::{Found, Source, Worker, copy_part, count, each_row, open};
 use super::space::{Pieces, Span};
-use crate::error::Doing;
 use crate::item::element::{Element, bytes_of};
 use crate::ndarray::builder::Sources;
 use crate::ndarray::{NDArray, NDArrayBuilder, parallel};
 use crate::schunk::{Fetched, Window};
 use crate::support::memory::reserve;
-use crate::{Result, Threads};
+use crate::{Doing, Result, Threads};
 
 /// The minimum number of tiles of results for which each thread computes entire tiles. With fewer tiles, the threads
 /// work on parts of the reduced axes.

@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::LazyExpr;
 use super::context::DOING;
 use super::source::{Always, Broadcast, Found, Function, Source, Worker, Zipped, each_row, open};
-use crate::error::Doing;
 use crate::ndarray::parallel;
 use crate::support::memory::reserve;
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Result};
 
 const SELECT: &str = "select";
 

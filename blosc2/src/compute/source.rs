@@ -9,7 +9,6 @@ use super::context::{Access, Context, DOING, Input, own_ranges};
 use super::space::Span;
 use crate::closures::BoxError;
 use crate::dtype::SwapPlan;
-use crate::error::Doing;
 use crate::item::element::{Element, make_items, with_bytes_mut};
 use crate::ndarray::NDArray;
 use crate::ndarray::boxes::{extent, next_index};
@@ -17,7 +16,7 @@ use crate::ndarray::gather::READ;
 use crate::ndarray::places::len_of;
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::schunk::Fetched;
-use crate::{Error, ErrorKind, Result, Threads};
+use crate::{Doing, Error, ErrorKind, Result, Threads};
 
 /// The items of an expression. This trait is sealed. It is a bound of functions that accept any
 /// [`LazyExpr`](super::LazyExpr).

@@ -176,7 +176,6 @@ impl<T: Distance> Moments<T> {
         Self { count: count as u64, shift, distances: distances.into(), squares: squares.into() }
     }
 
-    /// Returns the variance.
     pub(super) fn variance(&self, ddof: u64) -> f64 {
         self.squares.total() / self.count.saturating_sub(ddof) as f64
     }

@@ -8,8 +8,7 @@ use std::ops::Range;
 
 use blosc2_format::dtype::{Kind, MAX_NESTING, MAX_SIZE};
 
-use crate::error::Reason;
-use crate::{Dtype, ErrorKind, Result};
+use crate::{Dtype, ErrorKind, Reason, Result};
 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an item of chunks and arrays",

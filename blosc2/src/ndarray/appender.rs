@@ -7,9 +7,8 @@ use std::{fmt, mem};
 use super::NDArray;
 use super::shape::check_others;
 use super::transfer::{Given, ItemSource};
-use crate::error::Doing;
 use crate::support::memory::reserve;
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Result};
 
 const DOING: &str = "append to an array";
 

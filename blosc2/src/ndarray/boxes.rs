@@ -11,9 +11,8 @@ use super::region::Region;
 use super::view::NDArrayView;
 use super::{NDArray, NUMPY_FORMAT};
 use crate::closures::{Closures, registered};
-use crate::error::{Doing, Reason};
 use crate::schunk::{Fetched, Reading, Wanted};
-use crate::{ErrorKind, Result, Threads};
+use crate::{Doing, ErrorKind, Reason, Result, Threads};
 
 impl NDArrayView<'_> {
     /// Whether the view contains all items of the array, or a field of them, with unchanged axes.

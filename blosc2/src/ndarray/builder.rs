@@ -24,13 +24,13 @@ use super::{NDArray, NUMPY_FORMAT, cut};
 use crate::closures::BoxError;
 use crate::codec::params::{Purpose, Resolved};
 use crate::dtype::{Kind, MAX_TEXT_LEN};
-use crate::error::{Doing, Reason};
 use crate::item::element::{Element, bytes_of};
 use crate::schunk::{Created, Store};
 use crate::support::memory::reserve;
 use crate::support::progress::Progress;
 use crate::{
-    CParams, Codec, Dtype, Error, ErrorKind, Filter, OpenOptions, Result, SChunk, Special, Target,
+    CParams, Codec, Doing, Dtype, Error, ErrorKind, Filter, OpenOptions, Reason, Result, SChunk,
+    Special, Target,
 };
 
 pub(super) const MAKE: &str = "create an array";

@@ -7,9 +7,8 @@ use super::gather::READ;
 use super::plan::Plan;
 use super::selection::Selection;
 use super::transfer::FromItems;
-use crate::Result;
-use crate::error::Doing;
 use crate::schunk::ChunkInfo;
+use crate::{Doing, Result};
 
 impl NDArray {
     fn nchunks(&self) -> usize {

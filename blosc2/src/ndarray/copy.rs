@@ -11,11 +11,10 @@ use super::transfer::{Given, ItemSource};
 use super::view::{ItemType, NDArrayView};
 use super::{NDArray, NDArrayBuilder};
 use crate::dtype::Kind;
-use crate::error::Doing;
 use crate::item::element::{Element, bytes_of};
 use crate::schunk::Reading;
 use crate::support::memory::resize;
-use crate::{Dtype, Error, ErrorKind, Result};
+use crate::{Doing, Dtype, Error, ErrorKind, Result};
 
 impl NDArrayBuilder {
     /// Creates an array by calling a function with the index of each item. NumPy: `fromfunction`.

@@ -9,9 +9,8 @@ use super::places::{Sink, Strided};
 use super::selection::{AxisSelection, Selection};
 use super::transfer::{FillItems, FromItems, Given, IntoItems, ItemBuffer, ItemSource, ReadItems};
 use super::view::{ItemType, Selected};
-use crate::error::Doing;
 use crate::item::element::{Element, bytes_of};
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Result};
 
 impl From<SliceInfoElem> for AxisSelection {
     fn from(elem: SliceInfoElem) -> Self {

@@ -2,8 +2,7 @@
 
 use super::NDArray;
 use super::view::{Field, NDArrayView};
-use crate::error::{Doing, Reason};
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Reason, Result};
 
 impl NDArray {
     /// Returns a view of one field of an array of structures. NumPy and Python: `array["name"]`.

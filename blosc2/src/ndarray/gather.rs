@@ -14,10 +14,9 @@ use super::selection::AxisVec;
 use super::{Pooled, Reused, parallel};
 use crate::chunk::decoder::{Decoder, nan};
 use crate::closures;
-use crate::error::Doing;
 use crate::schunk::{Fetched, Reading, Wanted};
 use crate::support::memory::{Target, resize};
-use crate::{ChunkRef, DParams, Error, ErrorKind, Result, SChunk, Threads};
+use crate::{ChunkRef, DParams, Doing, Error, ErrorKind, Result, SChunk, Threads};
 
 pub(crate) const READ: &str = "read from an array";
 

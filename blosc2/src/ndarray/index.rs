@@ -1,8 +1,7 @@
 //! One integer for each axis: indices of items, and shapes.
 
 use super::selection::{AxisIndex, ToI128, each_tuple};
-use crate::error::Reason;
-use crate::{ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// A sequence with one integer for each axis: a shape, or the index of an item.
 ///

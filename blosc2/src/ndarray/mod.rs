@@ -35,12 +35,12 @@ use blosc2_format::Limits;
 use blosc2_format::b2nd::{Geometry, Meta};
 use parking_lot::Mutex;
 
-use crate::error::{Doing, Reason};
 use crate::gate::Version;
 use crate::schunk::{Access, Reading};
 use crate::schunk::{Metalayers, MetalayersMut};
 use crate::{
-    Advice, CParams, DParams, Dtype, Error, ErrorKind, OpenOptions, Result, SChunk, Target,
+    Advice, CParams, DParams, Doing, Dtype, Error, ErrorKind, OpenOptions, Reason, Result, SChunk,
+    Target,
 };
 
 pub use appender::Appender;

@@ -9,8 +9,7 @@ use blosc2_format::npy::Header;
 use super::builder::Sources;
 use super::transfer::RawItems;
 use super::{NDArray, NDArrayBuilder, NDArrayView, NUMPY_FORMAT};
-use crate::error::Doing;
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Result};
 
 const READ: &str = "read an npy file";
 const WRITE: &str = "write an npy file";

@@ -8,9 +8,8 @@ use smallvec::smallvec;
 
 use super::region::{Positions, Region};
 use super::selection::AxisVec;
-use crate::error::Reason;
 use crate::support::memory::reserve;
-use crate::{ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// Items of an array.
 #[derive(Clone, Copy)]

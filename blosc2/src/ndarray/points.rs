@@ -5,8 +5,7 @@ use super::places::len_of;
 use super::plan::Points;
 use super::region::Region;
 use super::selection::{PointList, SelectedItems, Selection};
-use crate::error::Reason;
-use crate::{ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 impl Selection {
     /// Returns the selection of the items at a list of points (coordinates), in any order and with possible

@@ -7,9 +7,8 @@ use super::region::Region;
 use super::selection::{AxisVec, Selection};
 use super::transfer::{FromItems, ItemBuffer, ReadItems};
 use super::view::{NDArrayView, Selected};
-use crate::error::Doing;
 use crate::item::element::Element;
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Result};
 
 impl NDArray {
     /// Reads the selected items, in C order. C: `b2nd_get_slice_cbuffer`, `b2nd_get_orthogonal_selection`,

@@ -5,8 +5,7 @@ use std::ops::Range;
 use smallvec::smallvec;
 
 use super::selection::{AxisSelection, AxisVec};
-use crate::error::Reason;
-use crate::{ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// Positions on an axis of an array. All of them are inside the axis.
 #[derive(Debug, Clone, PartialEq, Eq)]

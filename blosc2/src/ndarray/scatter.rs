@@ -13,11 +13,10 @@ use super::region::Region;
 use super::{Change, NDArray, Pooled, Reused, parallel};
 use crate::chunk::encoder::Encoder;
 use crate::closures::{self, ChunkPlace};
-use crate::error::Doing;
 use crate::gate::Gate;
 use crate::schunk::Reading;
 use crate::support::memory::{Target, resize};
-use crate::{Error, ErrorKind, Result, SChunk, Threads};
+use crate::{Doing, Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const WRITE: &str = "write to an array";
 

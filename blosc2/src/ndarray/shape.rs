@@ -17,10 +17,9 @@ use super::selection::{AxisIndex, AxisSelection};
 use super::transfer::{Given, ItemSource};
 use super::view::NDArrayView;
 use super::{Change, NDArray, NUMPY_FORMAT, cut};
-use crate::error::{Doing, Reason};
 use crate::schunk::{Fetched, Reading};
 use crate::support::memory::reserve;
-use crate::{ErrorKind, Result, SChunk, Threads};
+use crate::{Doing, ErrorKind, Reason, Result, SChunk, Threads};
 
 pub(super) const APPEND: &str = "append to an array";
 const RESIZE: &str = "resize an array";

@@ -10,9 +10,8 @@ use super::places::Sink;
 use super::scatter::WRITE;
 use super::view::{ItemType, NDArrayView, Selected};
 use crate::dtype::SwapPlan;
-use crate::error::{Doing, Reason};
 use crate::item::element::{Element, bytes_of, make_items, with_bytes_mut, zeroed};
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Reason, Result};
 
 /// Items of any dtype as their stored bytes, in C order.
 ///

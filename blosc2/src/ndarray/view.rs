@@ -9,10 +9,9 @@ use super::plan::{Items, POINT, Plan, Points};
 use super::region::Region;
 use super::selection::{AxisVec, SelectedItems, Selection};
 use crate::dtype::SwapPlan;
-use crate::error::{Doing, Reason};
 use crate::item::element::Element;
 use crate::schunk::Fetched;
-use crate::{Dtype, ErrorKind, Result};
+use crate::{Doing, Dtype, ErrorKind, Reason, Result};
 
 impl NDArray {
     /// Returns a view of the entire array. The methods of a view that slice it or change its axes read no items.

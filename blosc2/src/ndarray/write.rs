@@ -7,8 +7,7 @@ use super::scatter::WRITE;
 use super::selection::Selection;
 use super::transfer::{Given, ItemSource};
 use super::view::{NDArrayView, Selected, items_of};
-use crate::Result;
-use crate::error::Doing;
+use crate::{Doing, Result};
 
 impl NDArray {
     /// Replaces the selected items. C: `b2nd_set_slice_cbuffer`, `b2nd_set_orthogonal_selection`. Python:

@@ -15,8 +15,7 @@ use super::{Access, SChunk, array_layer, array_meta, search_indexes};
 use crate::chunk::encoder::Encoder;
 use crate::closures::ChunkPlace;
 use crate::codec::params::MAX_CHUNK_LEN;
-use crate::error::{Doing, Reason};
-use crate::{AxisSelection, ChunkRef, ErrorKind, Result, Special};
+use crate::{AxisSelection, ChunkRef, Doing, ErrorKind, Reason, Result, Special};
 
 const APPEND: &str = "append a chunk";
 const INSERT: &str = "insert a chunk";

@@ -4,9 +4,8 @@ use blosc2_format::chunk::Header;
 use blosc2_format::frame::{Offset, checksum};
 
 use super::store::{State, Verify};
-use crate::Result;
-use crate::error::Doing;
 use crate::item::element::zeroed;
+use crate::{Doing, Result};
 
 const SET: &str = "set checksums";
 

@@ -12,8 +12,7 @@ use crate::chunk::array_shape::ArrayShape;
 use crate::chunk::decoder::Decoder;
 use crate::chunk::encoder::Encoder;
 use crate::codec::params::{Purpose, Resolved};
-use crate::error::{Doing, Reason};
-use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, Threads};
+use crate::{CParams, Codec, DParams, Doing, Error, ErrorKind, Filter, Reason, Result, Threads};
 
 /// The encoder and the decoders of a super-chunk. They are created when they are first needed.
 pub(super) struct Coder {

@@ -15,11 +15,10 @@ use super::{Access, Fetched, OpenOptions, Reading, SChunk, Wanted, files};
 use crate::bytes::{Safety, Storage};
 use crate::closures::BoxError;
 use crate::codec::params::Purpose;
-use crate::error::{Doing, Reason};
 use crate::gate::{Claim, FileId, Gate, Version, links};
 use crate::support::memory::{self, resize};
 use crate::support::progress::Progress;
-use crate::{CParams, DParams, Error, ErrorKind, Result};
+use crate::{CParams, DParams, Doing, Error, ErrorKind, Reason, Result};
 
 const SAVE: &str = "save a super-chunk";
 const COPY: &str = "copy a super-chunk";

@@ -15,9 +15,8 @@ use blosc2_format::frame::{Layout, Offset};
 use super::store::{Located, State};
 use super::{Reading, SChunk};
 use crate::chunk::partial::{self, Steps};
-use crate::error::{Doing, Reason};
 use crate::item::element::zeroed;
-use crate::{Error, Result};
+use crate::{Doing, Error, Reason, Result};
 
 const READ: &str = "read chunks";
 /// The size of the first window in stored bytes. A window is the set of parts that are fetched at once.

@@ -10,9 +10,9 @@ use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::array_meta;
 use super::store::{Opened, State, Transaction};
-use crate::error::{AnyError, Doing, Reason};
+use crate::error::AnyError;
 use crate::gate::{Calling, Claim, FileId, Gate, HeldPass, Pass, Version, has_lock};
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Reason, Result};
 
 const RELOAD: &str = "read the changes of another handle";
 const REFRESH: &str = "refresh a frame";

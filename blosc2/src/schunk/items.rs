@@ -9,11 +9,10 @@ use blosc2_format::frame::ChunkSize;
 use super::read::check_range;
 use super::{Access, Fetched, Reading, SChunk, Wanted};
 use crate::chunk::decompressor::to_items;
-use crate::error::{Doing, Reason};
 use crate::item::element::{Element, bytes_of, make_items, with_bytes_mut};
 use crate::ndarray::Positions;
 use crate::support::memory::{Pieces, Target, resize};
-use crate::{AxisSelection, ErrorKind, Result};
+use crate::{AxisSelection, Doing, ErrorKind, Reason, Result};
 
 const READ: &str = "read items";
 const WRITE: &str = "write items";

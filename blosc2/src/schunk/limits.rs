@@ -3,8 +3,7 @@
 use blosc2_format::chunk;
 
 use super::frame::Frame;
-use crate::error::Reason;
-use crate::{ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// The number of bytes that a read may allocate for a file of any size.
 const PLAUSIBLE: u64 = 1 << 30;

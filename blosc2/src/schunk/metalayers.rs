@@ -10,8 +10,7 @@ use super::{Access, SChunk};
 use crate::chunk::encoder::Encoder;
 use crate::closures::ChunkPlace;
 use crate::codec::params::Purpose;
-use crate::error::{Doing, Reason};
-use crate::{CParams, Codec, ErrorKind, Result};
+use crate::{CParams, Codec, Doing, ErrorKind, Reason, Result};
 
 const SET_CHECKSUMS: &str = "set checksums";
 

@@ -37,11 +37,11 @@ use parking_lot::RwLockReadGuard;
 use crate::chunk::encoder::Encoder;
 use crate::chunk::init::init;
 use crate::codec::params::Resolved;
-use crate::error::{AnyError, Doing, Reason};
+use crate::error::AnyError;
 use crate::gate::{Calling, Gate, Version};
 use crate::item::element::{Element, is_byte};
 use crate::support::memory::reserve;
-use crate::{CParams, DParams, Error, ErrorKind, Result, Threads};
+use crate::{CParams, DParams, Doing, Error, ErrorKind, Reason, Result, Threads};
 
 use coder::Coder;
 use frame::Frame;

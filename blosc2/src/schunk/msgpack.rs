@@ -5,8 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::metalayers::{Content, Metalayers, MetalayersMut};
-use crate::error::Reason;
-use crate::{Error, OpenOptions, Result};
+use crate::{Error, OpenOptions, Reason, Result};
 
 const READ: &str = "read a value from a metalayer";
 const WRITE: &str = "write a value to a metalayer";

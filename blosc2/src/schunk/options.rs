@@ -17,10 +17,9 @@ use super::verdict::verdict;
 use super::{Access, SChunk, files};
 use crate::bytes::{ReadOnly, Safety, Storage, lend};
 use crate::codec::params::{MAX_CHUNK_LEN, Purpose};
-use crate::error::{Doing, Reason};
 use crate::gate::{FileId, Gate, Pass, Version, has_lock, links};
 use crate::support::memory::{self, resize};
-use crate::{CParams, Check, DParams, Error, ErrorKind, Result};
+use crate::{CParams, Check, DParams, Doing, Error, ErrorKind, Reason, Result};
 
 const OPEN: &str = "open a frame";
 const MAKE: &str = "create a super-chunk";

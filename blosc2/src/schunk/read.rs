@@ -17,10 +17,11 @@ use super::{Fetched, Reading, SChunk};
 use crate::chunk::decoder::Decoder;
 use crate::chunk::decompressor::to_items;
 use crate::closures::{Closures, registered};
-use crate::error::{Doing, Reason};
 use crate::item::element::{Element, with_bytes_mut};
 use crate::support::memory::Target;
-use crate::{Blocks, Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, Special};
+use crate::{
+    Blocks, Chunk, ChunkRef, Codec, Doing, Error, ErrorKind, Filter, Reason, Result, Special,
+};
 
 const READ: &str = "read a chunk";
 

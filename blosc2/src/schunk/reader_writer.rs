@@ -6,9 +6,8 @@ use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 
 use super::{Access, SChunk};
 use crate::codec::params::MAX_CHUNK_LEN;
-use crate::error::Doing;
 use crate::support::memory::Target;
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Result};
 
 const WRITE: &str = "write the content of a super-chunk";
 const TAKEN: &str = "only `finish` takes the super-chunk";

@@ -21,9 +21,8 @@ use super::store::State;
 use super::target::new_store;
 use super::verdict::{self, Verdict};
 use crate::bytes::{Recovery, WithoutMark, recover};
-use crate::error::Doing;
 use crate::gate::{Claim, Gate, Version};
-use crate::{Error, ErrorKind, OpenOptions, Result, SChunk};
+use crate::{Doing, Error, ErrorKind, OpenOptions, Result, SChunk};
 
 const REPAIR: &str = "repair a frame";
 type CheckResult = std::result::Result<Report, blosc2_format::Error>;

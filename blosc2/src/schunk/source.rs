@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 use super::SChunk;
 use crate::chunk::ChunkBytes;
-use crate::error::Reason;
 use crate::item::element::{Element, bytes_of};
-use crate::{Chunk, ChunkRef, Result};
+use crate::{Chunk, ChunkRef, Reason, Result};
 
 /// The content of a new chunk of a super-chunk, for [`SChunk::append`], [`SChunk::insert`] and [`SChunk::replace`].
 ///

@@ -11,9 +11,9 @@ use blosc2_format::{Options, ReadAt, Report};
 use super::store::{Contiguous, Directory, Files, Memory, Store};
 use super::{SChunk, files};
 use crate::bytes::{Guarded, Safety, Shared, Storage};
-use crate::error::{AnyError, Reason};
+use crate::error::AnyError;
 use crate::gate::{Claim, FileId, Gate, links};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Reason, Result};
 
 const FIND: &str = "find a frame";
 

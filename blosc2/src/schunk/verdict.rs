@@ -10,11 +10,10 @@ use blosc2_format::{
 
 use crate::chunk::array_shape::ArrayShape;
 use crate::chunk::decoder::Decoder;
-use crate::error::{Doing, Reason};
 use crate::gate::Gate;
 use crate::schunk::array_meta;
 use crate::support::memory::{Target, resize};
-use crate::{ChunkRef, DParams, ErrorKind, Result};
+use crate::{ChunkRef, DParams, Doing, ErrorKind, Reason, Result};
 
 const CHECK: &str = "check a chunk";
 

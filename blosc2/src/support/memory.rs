@@ -3,9 +3,8 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use crate::error::Reason;
 use crate::item::element::{as_bytes, as_bytes_mut, zeroed};
-use crate::{ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// A copy of bytes, aligned for every number type.
 pub(crate) struct AlignedBytes {

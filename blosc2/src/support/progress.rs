@@ -3,9 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::Result;
 use crate::closures::BoxError;
-use crate::error::Reason;
+use crate::{Reason, Result};
 
 type Report = dyn Fn(u64, u64) -> std::result::Result<(), BoxError> + Send + Sync;
 

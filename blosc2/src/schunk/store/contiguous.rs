@@ -14,8 +14,7 @@ use super::{
     missing, outdated, read_outline,
 };
 use crate::bytes::{Change, Recovery, Safety, Storage, commit, recover};
-use crate::error::Reason;
-use crate::{Advice, ErrorKind, Result};
+use crate::{Advice, ErrorKind, Reason, Result};
 
 /// Adjacent writes are copied to one write of up to this number of bytes.
 const SMALL: usize = 16 << 10;

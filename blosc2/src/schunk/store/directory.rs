@@ -16,8 +16,7 @@ use super::{
     outdated, read_outline,
 };
 use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
-use crate::error::Reason;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Reason, Result};
 
 /// The files of a directory, in the file system or in a custom directory.
 pub(in crate::schunk) trait Files:

@@ -6,8 +6,7 @@ use blosc2_format::frame::{Layout, Outline, Stores};
 use blosc2_format::{Limits, ReadAt};
 
 use super::{Located, NOTHING, Store, Verify, missing};
-use crate::Result;
-use crate::error::Reason;
+use crate::{Reason, Result};
 
 /// The chunks by their places, empty where there is no chunk. A place is a number, as in the names of the chunk files of a
 /// directory. New chunks have the lowest free numbers.

@@ -23,9 +23,8 @@ use blosc2_format::{Limits, ReadAt};
 
 use crate::bytes::Storage;
 use crate::chunk::partial;
-use crate::error::{Doing, Reason};
 use crate::gate::Version;
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Reason, Result};
 
 pub(in crate::schunk) use contiguous::Contiguous;
 pub(in crate::schunk) use directory::{Directory, Files};

@@ -158,7 +158,6 @@ impl Data<'_> {
     }
 }
 
-/// The string of a row.
 fn text<'a>(cells: &'a Cells<'_>, row: usize) -> Result<&'a str, Fault> {
     let expected = |found: &str| mismatch(format!("{found}, expected strings"));
     match cells {

@@ -79,7 +79,6 @@ pub(super) fn unlike(array: &NDArray, expected: &str) -> Error {
     error(array.schunk(), ErrorKind::InvalidData, OPEN, detail)
 }
 
-/// Bytes of a row of an array.
 pub(super) fn row_bytes(array: &NDArray) -> usize {
     array.typesize().saturating_mul(row_items(array))
 }

@@ -197,7 +197,6 @@ fn repeat(items: Items, shape: &[u64], region: &[Range<u64>]) -> Items {
     items.pick(&places)
 }
 
-/// A literal as one item of a type.
 fn item_of(literal: Literal, of: Type) -> Items {
     let item = match literal {
         Literal::Bool(item) => Items::Bool(vec![item]),

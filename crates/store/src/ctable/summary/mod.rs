@@ -273,7 +273,6 @@ fn record_size(dtype: &Dtype) -> usize {
     2 * dtype.size() + 1
 }
 
-/// The dtype of records.
 fn record_dtype(dtype: &Dtype) -> Option<Dtype> {
     let size = dtype.size();
     let fields = [
