@@ -247,7 +247,6 @@ impl Error {
         self.with_detail(detail)
     }
 
-    /// Replaces the description of the operation.
     pub(crate) fn with_doing(mut self, doing: String) -> Self {
         self.0.doing = doing;
         self
@@ -261,7 +260,6 @@ impl Error {
         }
     }
 
-    /// Replaces the detail of the message.
     fn with_detail(mut self, detail: String) -> Self {
         self.0.detail = detail;
         self
@@ -370,7 +368,6 @@ impl Reason {
         self.0.kind()
     }
 
-    /// Replaces the detail.
     pub(crate) fn with_detail(self, detail: String) -> Self {
         Self(self.0.with_detail(detail))
     }
@@ -603,6 +600,13 @@ mod tests {
         let error = error.at(Path::new("a.b2nd")).at(Path::new("b.b2nd"));
         assert_eq!(error.to_string(), "cannot open the array (a.b2nd): no dtype");
         assert_eq!(error.path(), Some(Path::new("a.b2nd")));
+    }
+
+    #[test]
+    fn the_operation_that_is_stated_first_stays() {
+        let inner = Reason::new(ErrorKind::InvalidData, "no frame").doing("read a chunk");
+        let outer: Result<()> = Err(Reason::from(inner)).doing("copy a frame");
+        assert_eq!(outer.unwrap_err().to_string(), "cannot read a chunk: no frame");
     }
 
     #[test]

@@ -68,7 +68,6 @@ pub(crate) struct Change<'a> {
     pub(crate) safety: Safety,
 }
 
-/// A change that has failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
     /// The cause.
@@ -176,7 +175,6 @@ struct Undo<'a> {
     records: Vec<(u64, Cow<'a, [u8]>)>,
     /// Whether the storage can set its length.
     can_cut: bool,
-    /// Whether the journal is written.
     has_journal: bool,
 }
 

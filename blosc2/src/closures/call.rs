@@ -115,11 +115,9 @@ pub(crate) struct Call<'a> {
     pub(super) codec_version: u8,
     pub(super) place: ChunkPlace<'a>,
     pub(super) blocks: BlockLens,
-    /// The first failure.
     failure: Mutex<Option<Failure>>,
 }
 
-/// The failure of a closure.
 #[derive(Debug)]
 struct Failure {
     what: String,
@@ -256,7 +254,6 @@ fn guarded<R>(title: Title, work: impl FnOnce() -> Result<R, BoxError>) -> Resul
     }
 }
 
-/// The message of a panic.
 pub(crate) fn message_of(payload: Box<dyn Any + Send>) -> String {
     let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
         (Some(text), _) => (*text).to_owned(),

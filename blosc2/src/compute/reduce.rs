@@ -134,7 +134,6 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         Ok(Self { source, context, reducer, axes })
     }
 
-    /// Returns the shape of the results.
     pub(super) fn shape(&self) -> Vec<u64> {
         self.axes.result_shape()
     }

@@ -30,7 +30,6 @@ impl Sum {
         Self::new(all, error - (all - sum))
     }
 
-    /// Returns `count` times a number.
     pub(super) fn repeated(number: f64, count: u64) -> Self {
         // Both parts of the count are exact. The fused multiplication returns the error of the product.
         let part = |count: u64| {

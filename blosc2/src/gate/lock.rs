@@ -49,7 +49,6 @@ struct LockState {
     sequence: u64,
 }
 
-/// The mode of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LockKind {
     Shared,

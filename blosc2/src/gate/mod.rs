@@ -95,7 +95,6 @@ struct OpenFileState {
     is_changing: bool,
     /// The number of waiting changes.
     waiting: usize,
-    /// The number of changes.
     changes: u64,
     /// The numbers of the running calls of closures, and the number of all calls up to now.
     calls: BTreeSet<u64>,
@@ -222,7 +221,6 @@ impl Gate {
         if has_lock(path, is_directory) { self.with_lock(path, is_directory) } else { Ok(self) }
     }
 
-    /// Returns the identity of the file.
     pub(super) fn id(&self) -> &FileId {
         &self.id
     }

@@ -512,7 +512,6 @@ pub(super) fn meta_of(geometry: &Geometry) -> Meta {
     }
 }
 
-/// Returns a shape as the metalayer stores it.
 pub(super) fn stored_shape(shape: &[u64]) -> Result<Vec<i64>, Reason> {
     let stored = |&size: &u64| {
         i64::try_from(size).map_err(|_| {

@@ -109,7 +109,6 @@ impl Coder {
         self.dparams.postfilter.is_some()
     }
 
-    /// Returns the encoder of new chunks.
     pub(super) fn encoder(&mut self, frame: &Frame) -> Result<&mut Encoder> {
         if self.encoder.is_none() {
             self.encoder = Some(Mutex::new(self.new_encoder(frame, None)?));

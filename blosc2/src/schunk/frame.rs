@@ -404,7 +404,6 @@ impl Frame {
     }
 }
 
-/// Returns the current version.
 fn version(pass: Option<&Pass<'_>>) -> Version {
     pass.map(Pass::version).unwrap_or_default()
 }

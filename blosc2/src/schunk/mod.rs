@@ -641,7 +641,6 @@ fn array_meta(metalayers: &[Metalayer]) -> Option<&[u8]> {
     array_layer(metalayers).map(|layer| &layer.content[..])
 }
 
-/// Returns the metalayer with the shape of an array.
 fn array_layer(metalayers: &[Metalayer]) -> Option<&Metalayer> {
     [NAME, OLD_NAME].into_iter().find_map(|name| metalayers.iter().find(|each| each.name == name))
 }

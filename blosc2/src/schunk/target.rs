@@ -51,7 +51,6 @@ const FIND: &str = "find a frame";
 pub struct Target {
     pub(super) place: Place,
     pub(super) offset: u64,
-    /// Whether a new frame is a directory.
     directory: bool,
 }
 
@@ -411,7 +410,6 @@ impl Target {
     }
 }
 
-/// A new frame.
 #[expect(clippy::large_enum_variant, reason = "it is returned once for each frame")]
 pub(crate) enum Created {
     /// A complete file or directory at this path.

@@ -70,7 +70,6 @@ fn unversioned() -> Error {
     Error::new(ErrorKind::Busy, super::READ, detail)
 }
 
-/// A frame in a directory.
 #[derive(Debug)]
 pub(in crate::schunk) struct Directory<F> {
     files: F,

@@ -154,7 +154,6 @@ pub(super) struct State {
     pub(super) unfinished: bool,
     pub(super) limits: Limits,
     pub(super) verify: Verify,
-    /// The transaction in progress.
     pub(super) transaction: Option<Transaction>,
     /// The stored search indexes that were marked as stale last.
     pub(super) outdated: Vec<u8>,

@@ -42,7 +42,6 @@ impl Parts {
     }
 }
 
-/// The super-chunk of a required key.
 pub(super) fn leaf(parts: &Parts, key: &str, ending: &str) -> Result<SChunk> {
     parts.get(key, ending)?.ok_or_else(|| {
         Error::new(ErrorKind::InvalidData, OPEN, format!("there is no `{}`", parts.key(key)))

@@ -514,7 +514,6 @@ impl Expression {
         })
     }
 
-    /// Computes results of a reduction.
     fn reduce(&self, reduce: &Reduce, region: &[Range<u64>]) -> Result<Items> {
         let Reduce { reduction, of, axes, keepdims, .. } = reduce;
         let mut results = region.iter();

@@ -154,7 +154,6 @@ impl Accumulators {
         }
     }
 
-    /// The results.
     pub(super) fn finish(self) -> Items {
         let Self { reduction, of, states, count } = self;
         let result = reduction.result(of);

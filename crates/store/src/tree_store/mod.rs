@@ -548,7 +548,7 @@ impl TreeStore {
     /// # Errors
     /// [`ErrorKind::NotFound`]: there is no group with this key.
     pub fn children(&self, group: &str) -> Result<Vec<&str>> {
-        self.check_group(group)?;
+        self.find_group(group)?;
         let start = if group == "/" { "/".to_owned() } else { format!("{group}/") };
         let mut children = BTreeSet::new();
         let mut next = start.clone();
@@ -613,7 +613,7 @@ impl TreeStore {
         self.leaf(key)?.ok_or_else(|| self.missing(key))
     }
 
-    fn check_group(&self, group: &str) -> Result<()> {
+    fn find_group(&self, group: &str) -> Result<()> {
         if group == "/" || self.is_group(group) {
             return Ok(());
         }
@@ -628,7 +628,7 @@ impl TreeStore {
     /// - [`ErrorKind::NotFound`]: there is no group with this key;
     /// - the errors of [reading values](crate#reading-values).
     pub fn attributes(&self, group: &str) -> Result<Vec<(String, Value)>> {
-        self.check_group(group)?;
+        self.find_group(group)?;
         match self.leaf(&attributes_key(group))? {
             Some(schunk) => all_values(&schunk),
             None => Ok(Vec::new()),
@@ -697,7 +697,6 @@ impl TreeStore {
     }
 }
 
-/// Whether a name ends like that of a frame.
 fn has_frame_ending(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending))
 }

@@ -214,7 +214,6 @@ pub(super) fn bounds_of<T: Element>(
 /// The records of the segments of a column: for each segment the smallest and the largest item, and flags.
 #[derive(Debug, Clone)]
 struct Records {
-    /// The dtype of the column.
     dtype: Dtype,
     /// The number of rows of the column, including dead rows.
     rows: u64,
@@ -224,7 +223,6 @@ struct Records {
 }
 
 impl Records {
-    /// The size of a record.
     fn size(&self) -> usize {
         record_size(&self.dtype)
     }
