@@ -222,18 +222,6 @@ impl Error {
         }))
     }
 
-    /// Creates an error from an error code of C.
-    pub(crate) fn from_code(doing: impl Into<String>, code: i32) -> Self {
-        let detail = format!("C-Blosc2 failed with \"{}\" (code {code})", error_text(code));
-        let mut error = Self::new(kind_of_code(code), doing, detail);
-        error.0.code = Some(code);
-        error
-    }
-
-    pub(crate) fn from_io(doing: impl Into<String>, path: &Path, source: io::Error) -> Self {
-        Self::of_io(doing, source).at(path)
-    }
-
     /// Creates an error from an I/O error, for crates that build on this crate. The I/O error comes from the operating
     /// system, or from an implementation of `Read`, `Write` or [`Storage`](crate::storage::Storage). `doing` names the
     /// operation, as in [`new`](Self::new).
@@ -253,79 +241,13 @@ impl Error {
         error
     }
 
-    /// Creates an error from an error of reading or writing a frame.
-    pub(crate) fn from_frame(doing: impl Into<String>, source: blosc2_format::Error) -> Self {
-        use blosc2_format::Error as Format;
-        let kind = match source {
-            Format::Format(source) => return Self::from_format(doing, source),
-            Format::Io(source) => return Self::of_io(doing, source),
-            Format::Unsupported(_) => ErrorKind::Unsupported,
-            Format::Limit { .. } => ErrorKind::TooLarge,
-            Format::Argument(_) => ErrorKind::InvalidArgument,
-            _ => ErrorKind::Library,
-        };
-        let mut error = Self::new(kind, doing, &source);
-        if let Format::Limit { limit: Some(limit), amount, max, .. } = source {
-            error.0.exceeded = Some(Exceeded { limit: Limit::Opening(limit), amount, max });
-        }
-        error.0.source = Some(Box::new(source));
-        error
-    }
-
-    /// Creates the error of a read whose result needs `amount` bytes, and may have `max` bytes.
-    pub(crate) fn over_max_read(doing: impl Into<String>, amount: u64, max: u64) -> Self {
-        let advice = Advice::RaiseMaxRead;
-        let detail = format!("it takes {amount} bytes of memory, the limit is {max}: {advice}");
-        let mut error = Self::new(ErrorKind::TooLarge, doing, detail);
-        error.0.exceeded = Some(Exceeded { limit: Limit::MaxRead, amount, max });
-        error
-    }
-
-    /// Creates an error from the failure of a closure. `detail` states the closure and its error or panic message.
-    pub(crate) fn from_closure(
-        doing: &str,
-        detail: String,
-        source: Option<Box<dyn StdError + Send + Sync>>,
-    ) -> Self {
-        let mut error = Self::new(ErrorKind::Callback, doing, detail);
-        error.0.source = source;
-        error
-    }
-
-    pub(crate) fn from_format(
-        doing: impl Into<String>,
-        source: blosc2_format::FormatError,
-    ) -> Self {
-        let mut error = match journal::is_unfinished(&source) {
-            true => Self::new(
-                ErrorKind::Unfinished,
-                doing,
-                format_args!("{source}; {}", Advice::Recover),
-            ),
-            false => Self::new(ErrorKind::InvalidData, doing, &source),
-        };
-        error.0.source = Some(Box::new(source));
-        error
-    }
-
-    /// Creates an error from the first fault that a check has found. The message is the same as in an error of a read.
-    pub(crate) fn from_finding(doing: impl Into<String>, finding: &Finding) -> Self {
-        let error = Self::from_format(doing, finding.clone().into());
-        let part = match &finding.part {
-            part @ (Part::Chunk(_) | Part::Metalayer(_) | Part::VlMetalayer(_)) => part,
-            _ => return error,
-        };
-        error.in_part(part)
-    }
-
     /// Adds the part that the error is about to the detail of the message.
     pub(crate) fn in_part(self, part: impl fmt::Display) -> Self {
         let detail = format!("{part}: {}", self.0.detail);
         self.with_detail(detail)
     }
 
-    /// Replaces the description of the operation.
-    pub(crate) fn doing(mut self, doing: String) -> Self {
+    pub(crate) fn with_doing(mut self, doing: String) -> Self {
         self.0.doing = doing;
         self
     }
@@ -333,13 +255,12 @@ impl Error {
     /// Adds the index of the chunk to the error of a decompression, which does not know this index.
     pub(crate) fn in_chunk(self, index: usize) -> Self {
         match self.0.doing == DECOMPRESS {
-            true => self.doing(format!("decompress chunk {index}")),
+            true => self.with_doing(format!("decompress chunk {index}")),
             false => self,
         }
     }
 
-    /// Replaces the detail of the message.
-    pub(crate) fn with_detail(mut self, detail: String) -> Self {
+    fn with_detail(mut self, detail: String) -> Self {
         self.0.detail = detail;
         self
     }
@@ -391,6 +312,151 @@ impl Error {
     /// [`error_text`](crate::library::error_text) returns its text.
     pub fn code(&self) -> Option<i32> {
         self.0.code
+    }
+}
+
+/// An error without its operation: what was expected and what was found. Private functions return it; the public
+/// function states the operation once, with [`Doing::doing`].
+#[derive(Debug)]
+pub struct Reason(Error);
+
+impl Reason {
+    pub(crate) fn new(kind: ErrorKind, detail: impl ToString) -> Self {
+        Self(Error::new(kind, "", detail))
+    }
+
+    /// Creates the reason of an error code of C.
+    pub(crate) fn from_code(code: i32) -> Self {
+        let detail = format!("C-Blosc2 failed with \"{}\" (code {code})", error_text(code));
+        let mut reason = Self::new(kind_of_code(code), detail);
+        reason.0.0.code = Some(code);
+        reason
+    }
+
+    /// Creates the reason of the failure of a closure. `detail` states the closure and its error or panic message.
+    pub(crate) fn from_closure(
+        detail: String,
+        source: Option<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        let mut reason = Self::new(ErrorKind::Callback, detail);
+        reason.0.0.source = source;
+        reason
+    }
+
+    /// Creates the reason from the first fault that a check has found. The message is the same as in an error of a
+    /// read.
+    pub(crate) fn from_finding(finding: &Finding) -> Self {
+        let reason = Self::from(blosc2_format::FormatError::from(finding.clone()));
+        match &finding.part {
+            part @ (Part::Chunk(_) | Part::Metalayer(_) | Part::VlMetalayer(_)) => {
+                Self(reason.0.in_part(part))
+            }
+            _ => reason,
+        }
+    }
+
+    /// Creates the reason of a read whose result needs `amount` bytes, and may have `max` bytes.
+    pub(crate) fn over_max_read(amount: u64, max: u64) -> Self {
+        let advice = Advice::RaiseMaxRead;
+        let detail = format!("it takes {amount} bytes of memory, the limit is {max}: {advice}");
+        let mut reason = Self::new(ErrorKind::TooLarge, detail);
+        reason.0.0.exceeded = Some(Exceeded { limit: Limit::MaxRead, amount, max });
+        reason
+    }
+
+    pub(crate) fn kind(&self) -> ErrorKind {
+        self.0.kind()
+    }
+
+    pub(crate) fn with_detail(self, detail: String) -> Self {
+        Self(self.0.with_detail(detail))
+    }
+
+    /// Sets the path; see [`Error::at`].
+    pub(crate) fn at(self, path: &Path) -> Self {
+        Self(self.0.at(path))
+    }
+
+    /// States the operation, unless the error comes from an operation that has stated its own.
+    pub(crate) fn doing(mut self, doing: impl Into<String>) -> Error {
+        if self.0.0.doing.is_empty() {
+            self.0.0.doing = doing.into();
+        }
+        self.0
+    }
+}
+
+/// An error that has its operation keeps it.
+impl From<Error> for Reason {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
+}
+
+impl From<io::Error> for Reason {
+    fn from(error: io::Error) -> Self {
+        Self(Error::of_io("", error))
+    }
+}
+
+impl From<blosc2_format::FormatError> for Reason {
+    fn from(source: blosc2_format::FormatError) -> Self {
+        let mut reason = match journal::is_unfinished(&source) {
+            true => Self::new(ErrorKind::Unfinished, format_args!("{source}; {}", Advice::Recover)),
+            false => Self::new(ErrorKind::InvalidData, &source),
+        };
+        reason.0.0.source = Some(Box::new(source));
+        reason
+    }
+}
+
+/// For an error of reading or writing a frame.
+impl From<blosc2_format::Error> for Reason {
+    fn from(source: blosc2_format::Error) -> Self {
+        use blosc2_format::Error as Format;
+        let kind = match source {
+            Format::Format(source) => return source.into(),
+            Format::Io(source) => return source.into(),
+            Format::Unsupported(_) => ErrorKind::Unsupported,
+            Format::Limit { .. } => ErrorKind::TooLarge,
+            Format::Argument(_) => ErrorKind::InvalidArgument,
+            _ => ErrorKind::Library,
+        };
+        let mut reason = Self::new(kind, &source);
+        if let Format::Limit { limit: Some(limit), amount, max, .. } = source {
+            reason.0.0.exceeded = Some(Exceeded { limit: Limit::Opening(limit), amount, max });
+        }
+        reason.0.0.source = Some(Box::new(source));
+        reason
+    }
+}
+
+/// States the operation of a result.
+pub(crate) trait Doing<T> {
+    fn doing(self, doing: impl Into<String>) -> Result<T>;
+}
+
+impl<T, E: Into<Reason>> Doing<T> for Result<T, E> {
+    #[inline]
+    fn doing(self, doing: impl Into<String>) -> Result<T> {
+        self.map_err(|error| error.into().doing(doing))
+    }
+}
+
+/// An [`Error`] or a [`Reason`].
+pub(crate) trait AnyError {
+    fn map(self, change: impl FnOnce(Error) -> Error) -> Self;
+}
+
+impl AnyError for Error {
+    fn map(self, change: impl FnOnce(Self) -> Self) -> Self {
+        change(self)
+    }
+}
+
+impl AnyError for Reason {
+    fn map(self, change: impl FnOnce(Error) -> Error) -> Self {
+        Self(change(self.0))
     }
 }
 
@@ -537,6 +603,13 @@ mod tests {
     }
 
     #[test]
+    fn the_operation_that_is_stated_first_stays() {
+        let inner = Reason::new(ErrorKind::InvalidData, "no frame").doing("read a chunk");
+        let outer: Result<()> = Err(Reason::from(inner)).doing("copy a frame");
+        assert_eq!(outer.unwrap_err().to_string(), "cannot read a chunk: no frame");
+    }
+
+    #[test]
     fn errors_go_through_those_of_std_io() {
         let bad = Error::new(ErrorKind::InvalidData, "read", "no frame").at(Path::new("a"));
         let inside = io::Error::from(bad);
@@ -582,10 +655,10 @@ mod tests {
 
     #[test]
     fn codes_of_c_keep_their_number_and_text() {
-        let error = Error::from_code("decompress", sys::BLOSC2_ERROR_READ_BUFFER);
+        let error = Reason::from_code(sys::BLOSC2_ERROR_READ_BUFFER).doing("decompress");
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert_eq!(error.code(), Some(-5));
         assert!(error.to_string().contains("(code -5)"), "{error}");
-        assert_eq!(Error::from_code("x", -12345).kind(), ErrorKind::Library);
+        assert_eq!(Reason::from_code(-12345).kind(), ErrorKind::Library);
     }
 }

@@ -156,6 +156,7 @@ pub use codec::Codec;
 pub use codec::filter::Filter;
 pub use codec::settings::{CParams, DParams, Threads, Tuner};
 pub use error::{Advice, Error, ErrorKind, Exceeded, Limit, Result};
+use error::{Doing, Reason};
 #[cfg(feature = "derive")]
 pub use item::derive::Element;
 pub use item::element::Element;

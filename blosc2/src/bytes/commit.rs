@@ -32,7 +32,7 @@ use blosc2_format::frame::MIN_HEADER_LEN;
 use blosc2_format::frame::journal::{self, MARK_AT, UNFINISHED, UNFINISHED_WITHOUT_JOURNAL};
 
 use super::Storage;
-use crate::{Advice, Error};
+use crate::{Advice, Error, Reason};
 
 const CHANGE: &str = "change a frame";
 
@@ -68,7 +68,6 @@ pub(crate) struct Change<'a> {
     pub(crate) safety: Safety,
 }
 
-/// A change that has failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
     /// The cause.
@@ -79,9 +78,9 @@ pub(crate) struct Failed {
 
 impl Failed {
     /// Converts the failure into an error of the operation.
-    pub(crate) fn into_error(self, doing: &str) -> Error {
+    pub(crate) fn into_error(self) -> Reason {
         let detail = self.to_string();
-        Error::of_io(doing, self.error).with_detail(detail)
+        Reason::from(self.error).with_detail(detail)
     }
 }
 
@@ -176,7 +175,6 @@ struct Undo<'a> {
     records: Vec<(u64, Cow<'a, [u8]>)>,
     /// Whether the storage can set its length.
     can_cut: bool,
-    /// Whether the journal is written.
     has_journal: bool,
 }
 

@@ -339,7 +339,7 @@ fn what_belongs_to_others_is_not_cut_off() {
             let failed = case.commit(&mut storage, safety).unwrap_err();
             let expected = format!("{} bytes follow the frame", rest.len());
             assert!(failed.restored && failed.to_string().contains(&expected), "{failed}");
-            let error = failed.into_error("test it");
+            let error = failed.into_error().doing("test it");
             assert_eq!(error.kind(), crate::ErrorKind::InvalidArgument);
             assert_eq!(storage.bytes, [&case.old, rest].concat());
         }

@@ -9,8 +9,8 @@ use blosc2_format::directory::{Folder, FolderMut};
 use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 
 use super::Storage;
-use crate::Error;
 use crate::closures::message_of;
+use crate::error::Reason;
 
 /// A storage or directory whose panics become errors of the kind [`Callback`](crate::ErrorKind::Callback).
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl<S: ReadAt> ReadAt for Guarded<S> {
         let bytes = guarded("read from a storage", || self.0.read_vec_at(offset, len))?;
         if bytes.len() as u64 != len {
             let detail = format!("expected {len} bytes, got {}", bytes.len());
-            return Err(Error::from_closure("read from a storage", detail, None).into());
+            return Err(Reason::from_closure(detail, None).doing("read from a storage").into());
         }
         Ok(bytes)
     }
@@ -108,7 +108,7 @@ impl<F: FolderMut> FolderMut for Guarded<F> {
 }
 
 fn guarded<T>(doing: &str, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let failed = |detail| Err(Error::from_closure(doing, detail, None).into());
+    let failed = |detail| Err(Reason::from_closure(detail, None).doing(doing).into());
     // After a panic the storage may be in any state, but each later call is guarded too.
     match catch_unwind(AssertUnwindSafe(work)) {
         // Formatting the error of a custom storage may panic outside of this call. Therefore it is formatted here

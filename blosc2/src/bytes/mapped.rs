@@ -283,7 +283,7 @@ unsafe fn remap(file: &File, map: &mut MmapMut, len: usize) -> io::Result<()> {
 }
 
 fn not_mapped(path: &Path, error: io::Error) -> Error {
-    Error::from_io("map a file", path, error)
+    Error::of_io("map a file", error).at(path)
 }
 
 fn lost() -> io::Error {

@@ -8,7 +8,7 @@ use blosc2_format::b2nd::{Geometry, Meta};
 use blosc2_sys as sys;
 
 use crate::chunk::init::init;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Reason, Result};
 
 const DOING: &str = "pass the shape of an array to C-Blosc2";
 
@@ -81,7 +81,7 @@ impl ArrayShape {
                 sys::blosc2_meta_add(shape.schunk.as_ptr(), c"b2nd".as_ptr(), content, len)
             };
             if code < 0 {
-                return Err(Error::from_code(DOING, code));
+                return Err(Reason::from_code(code).doing(DOING));
             }
         }
         Ok(Arc::new(shape))

@@ -12,7 +12,7 @@ use crate::codec::params::Purpose;
 use crate::item::element::{Element, bytes_of};
 use crate::support::memory::{Target, reserve};
 use crate::support::reuse::{self, Reusable};
-use crate::{CParams, Chunk, Result, Threads};
+use crate::{CParams, Chunk, Doing, Result, Threads};
 
 /// Compresses items to one chunk and returns its bytes.
 ///
@@ -235,7 +235,7 @@ impl Compressor {
         items: &[T],
         bytes: &mut Vec<u8>,
     ) -> Result<usize> {
-        reserve(bytes, compress_bound(size_of_val(items)), "compress")?;
+        reserve(bytes, compress_bound(size_of_val(items))).doing("compress")?;
         let len = self.compress_uninit(items, bytes.spare_capacity_mut())?.len();
         // SAFETY: `compress_uninit` has initialized the chunk, which is at the start of the spare capacity.
         unsafe { bytes.set_len(bytes.len() + len) };

@@ -9,7 +9,7 @@ use blosc2_sys as sys;
 use crate::chunk::array_shape::ArrayShape;
 use crate::chunk::fork;
 use crate::closures::{self, Call, Closures, Slot};
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// An owned `blosc2_context`.
 #[derive(Debug)]
@@ -41,8 +41,7 @@ impl Context {
         mut params: sys::blosc2_cparams,
         shape: Option<Arc<ArrayShape>>,
         closures: Closures,
-        doing: &str,
-    ) -> Result<Self> {
+    ) -> Result<Self, Reason> {
         let slot = Slot::default();
         params.schunk = address(shape.as_ref());
         let mut preparams = slot.preparams();
@@ -55,7 +54,7 @@ impl Context {
         // SAFETY: the caller's promise. C copies the parameters, including the preparams. C stores the addresses of the
         // slot and the shape (blosc2.c, blosc2_create_cctx), which this value owns.
         let raw = unsafe { sys::blosc2_create_cctx(params) };
-        Self::new((raw, params.nthreads), closures, slot, shape, doing)
+        Self::new((raw, params.nthreads), closures, slot, shape)
     }
 
     /// Creates a context for decompression, whose codec and filters may read the shape of an array.
@@ -63,8 +62,7 @@ impl Context {
         threads: i16,
         shape: Option<Arc<ArrayShape>>,
         closures: Closures,
-        doing: &str,
-    ) -> Result<Self> {
+    ) -> Result<Self, Reason> {
         let slot = Slot::default();
         let mut postparams = slot.postparams();
         let (nthreads, schunk) = (threads, address(shape.as_ref()));
@@ -79,7 +77,7 @@ impl Context {
         // SAFETY: C copies the parameters, including the postparams. C stores the addresses of the slot and the shape
         // (blosc2.c, blosc2_create_dctx), which this value owns. The other parameters are defaults.
         let raw = unsafe { sys::blosc2_create_dctx(params) };
-        Self::new((raw, threads), closures, slot, shape, doing)
+        Self::new((raw, threads), closures, slot, shape)
     }
 
     fn new(
@@ -87,11 +85,10 @@ impl Context {
         closures: Closures,
         slot: Slot,
         shape: Option<Arc<ArrayShape>>,
-        doing: &str,
-    ) -> Result<Self> {
+    ) -> Result<Self, Reason> {
         NonNull::new(raw)
             .map(|raw| Self { raw, threads, closures, slot, _shape: shape })
-            .ok_or_else(|| Error::new(ErrorKind::Library, doing, "C-Blosc2 returned no context"))
+            .ok_or_else(|| Reason::new(ErrorKind::Library, "C-Blosc2 returned no context"))
     }
 
     /// Whether the context can be used for this number of threads and these closures.
@@ -115,8 +112,8 @@ impl Context {
     }
 
     /// Checks that C can use the context in this process.
-    pub(super) fn check(&self, doing: &str) -> Result<()> {
-        if self.threads > 1 { fork::check_threads(doing) } else { Ok(()) }
+    pub(super) fn check(&self) -> Result<(), Reason> {
+        if self.threads > 1 { fork::check_threads() } else { Ok(()) }
     }
 
     pub(super) fn as_ptr(&mut self) -> *mut sys::blosc2_context {

@@ -5,7 +5,7 @@ use blosc2_format::chunk::Header;
 use crate::chunk::parts::Parts;
 use crate::chunk::{ChunkBytes, layout};
 use crate::codec::{filter, installed, params};
-use crate::{Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result};
+use crate::{Chunk, ChunkRef, Codec, ErrorKind, Filter, Reason, Result};
 
 /// Properties of a chunk that C can decompress. They hold for all chunks with the same header, except for the compressed
 /// size.
@@ -29,15 +29,14 @@ impl ChunkRef<'_> {
         &self,
         typesize: Option<usize>,
         accepted: &mut Option<Accepted>,
-        doing: &str,
-    ) -> Result<()> {
+    ) -> Result<(), Reason> {
         let header = self.header();
         if !header.is_compressed() {
             return Ok(());
         }
         let head = head_without_cbytes(header, self.as_bytes());
         if accepted.as_ref().is_none_or(|accepted| accepted.head != head) {
-            let holds_for_others = self.check_pipeline(typesize, doing)?;
+            let holds_for_others = self.check_pipeline(typesize)?;
             *accepted = holds_for_others.then(|| Accepted {
                 head,
                 needs_array: self.needs_shape() || self.needs_typesize(),
@@ -50,28 +49,28 @@ impl ChunkRef<'_> {
         if table > self.cbytes() as u64 {
             let (nblocks, cbytes) = (self.nblocks(), self.cbytes());
             let detail = format!("{nblocks} blocks in a chunk of {cbytes} bytes");
-            return Err(Error::new(ErrorKind::InvalidData, doing, detail));
+            return Err(Reason::new(ErrorKind::InvalidData, detail));
         }
-        installed::check_chunk(header, self.as_bytes(), doing)
+        installed::check_chunk(header, self.as_bytes())
     }
 
     /// Checks the codec, the filters and the division of blocks into streams. Returns whether the result holds for all
     /// chunks with this header, except for the compressed size.
-    fn check_pipeline(&self, typesize: Option<usize>, doing: &str) -> Result<bool> {
-        let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail);
-        let unsupported = |detail: String| Error::new(ErrorKind::Unsupported, doing, detail);
+    fn check_pipeline(&self, typesize: Option<usize>) -> Result<bool, Reason> {
+        let invalid = |detail: &str| Reason::new(ErrorKind::InvalidData, detail);
+        let unsupported = |detail: String| Reason::new(ErrorKind::Unsupported, detail);
         let header = self.header();
         if header.instrumented {
             return Err(unsupported(
                 "it contains measurements of a codec instead of data".to_owned(),
             ));
         }
-        let available = self.codec().check_available(doing);
+        let available = self.codec().check_available();
         let has_codec = available.is_ok();
         if !has_codec && (installed::LOADS_PLUGINS || !self.needs_no_codec()) {
             available?;
         }
-        params::check_shape(self.codec(), self.each_filter(), doing)?;
+        params::check_shape(self.codec(), self.each_filter())?;
         for (&code, &meta) in header.filters.iter().zip(&header.filters_meta) {
             if let Some(each) = Filter::from_code(code, meta)
                 && !filter::is_available(code)

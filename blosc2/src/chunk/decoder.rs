@@ -17,7 +17,7 @@ use crate::closures::{self, Blocks, Call, ChunkFilter, ChunkPlace, Closures};
 use crate::codec::installed;
 use crate::error::DECOMPRESS as DOING;
 use crate::support::memory::{AlignedBytes, Pieces, Target};
-use crate::{ChunkRef, DParams, Error, ErrorKind, Result, Threads};
+use crate::{ChunkRef, DParams, Doing, Error, ErrorKind, Reason, Result, Threads};
 
 /// Decompresses chunks, one at a time, with the same parameters.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl Decoder {
         }
         // Delta is undone in place on integers, which requires alignment.
         if chunk.uses_delta() && (installed::READS_TARGET || !target.is_aligned()) {
-            let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
+            let mut data = AlignedBytes::zeroed(chunk.nbytes()).doing(DOING)?;
             return Ok(target.write(self.run(chunk, data.as_target())?));
         }
         self.run(chunk, target)
@@ -191,7 +191,7 @@ impl Decoder {
         let mut skipped: Vec<bool> = wanted.iter().map(|wanted| !wanted).collect();
         // With delta, all other blocks need the first block.
         if chunk.uses_delta() || chunk.has_variable_blocks() {
-            let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
+            let mut data = AlignedBytes::zeroed(chunk.nbytes()).doing(DOING)?;
             self.run_in_c(chunk, &mut data.as_target(), Some(&mut skipped))?;
             return each(&mut |_, range| {
                 target[range.clone()].copy_from_slice(&data.as_slice()[range]);
@@ -244,7 +244,7 @@ impl Decoder {
         if chunk.has_variable_blocks() && !installed::SPOILS_BLOCKS {
             let mut pieces = Pieces::of(target);
             each_block(chunk, &span, |block, range| {
-                let mut data = AlignedBytes::zeroed(range.len(), DOING)?;
+                let mut data = AlignedBytes::zeroed(range.len()).doing(DOING)?;
                 pieces.push(&self.variable_block(chunk, block, data.as_target())?[inside(range)]);
                 Ok(())
             })?;
@@ -261,7 +261,7 @@ impl Decoder {
         if (low, high) == (start, stop) && !chunk.uses_delta() {
             return self.items(chunk, start, target);
         }
-        let mut wider = AlignedBytes::zeroed(high - low, DOING)?;
+        let mut wider = AlignedBytes::zeroed(high - low).doing(DOING)?;
         let wider = self.items(chunk, low, wider.as_target())?;
         Ok(target.write(&wider[start - low..stop - low]))
     }
@@ -428,7 +428,7 @@ impl Decoder {
             if !wanted(index) {
                 return Ok(());
             }
-            let mut made = AlignedBytes::zeroed(block.len(), DOING)?;
+            let mut made = AlignedBytes::zeroed(block.len()).doing(DOING)?;
             let place = Blocks {
                 len: block.len(),
                 variable: chunk.has_variable_blocks(),
@@ -441,11 +441,11 @@ impl Decoder {
             let input = match &data {
                 Some(data) => &data.as_slice()[block.clone()],
                 None => {
-                    values = AlignedBytes::zeroed(block.len(), DOING)?;
+                    values = AlignedBytes::zeroed(block.len()).doing(DOING)?;
                     &*uncompressed(chunk, block.start, values.as_target())?
                 }
             };
-            postfilter.run(input, made.as_mut_slice(), place, DOING)?;
+            postfilter.run(input, made.as_mut_slice(), place).doing(DOING)?;
             keep(block, made.as_slice());
             Ok(())
         })
@@ -465,7 +465,7 @@ impl Decoder {
         let mut skipped: Vec<bool> = (0..chunk.nblocks())
             .map(|block| block * len >= stop || start >= (block + 1) * len)
             .collect();
-        let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
+        let mut data = AlignedBytes::zeroed(chunk.nbytes()).doing(DOING)?;
         self.run_in_c(chunk, &mut data.as_target(), Some(&mut skipped))?;
         Ok(target.write(&data.as_slice()[start..stop]))
     }
@@ -494,7 +494,7 @@ impl Decoder {
 
     /// Decompresses the whole chunk to aligned memory.
     fn aligned(&mut self, chunk: &ChunkRef<'_>) -> Result<AlignedBytes> {
-        let mut data = AlignedBytes::zeroed(chunk.nbytes(), DOING)?;
+        let mut data = AlignedBytes::zeroed(chunk.nbytes()).doing(DOING)?;
         self.decompress(chunk, data.as_target())?;
         Ok(data)
     }
@@ -559,7 +559,7 @@ impl Decoder {
         let call = Call::decompressing(chunk.header(), postfilter.as_ref(), place);
         let written = context.during(&call, |context| work(context, source, source_len));
         *last = last_chunk_of(chunk.header());
-        let finished = call.check(DOING).and_then(|()| came_out(written, expected));
+        let finished = call.check().doing(DOING).and_then(|()| came_out(written, expected));
         if finished.is_err() {
             *kept = None;
         }
@@ -569,7 +569,7 @@ impl Decoder {
     /// Checks that C can decompress the chunk with this decoder.
     fn check(&mut self, chunk: &ChunkRef<'_>) -> Result<()> {
         let typesize = self.shape.as_ref().map(|shape| shape.typesize());
-        chunk.check_decodable(typesize, &mut self.accepted, DOING)?;
+        chunk.check_decodable(typesize, &mut self.accepted).doing(DOING)?;
         if self.accepted.as_ref().is_some_and(|accepted| !accepted.needs_array) {
             return Ok(());
         }
@@ -598,10 +598,10 @@ impl Decoder {
         if !self.context.as_ref().is_some_and(suits) {
             self.context = None;
             let shape = self.shape.clone();
-            let context = Context::for_decompression(threads, shape, closures, DOING)?;
+            let context = Context::for_decompression(threads, shape, closures).doing(DOING)?;
             self.context = Some((context, kept));
         }
-        self.context.as_ref().map_or(Ok(()), |(context, _)| context.check(DOING))
+        self.context.as_ref().map_or(Ok(()), |(context, _)| context.check().doing(DOING))
     }
 }
 
@@ -677,7 +677,7 @@ fn uncompressed<'t>(
 /// Checks the return value of C after decompression.
 fn came_out(written: i32, expected: i32) -> Result<()> {
     match written {
-        code if code < 0 => Err(Error::from_code(DOING, code)),
+        code if code < 0 => Err(Reason::from_code(code).doing(DOING)),
         written if written == expected => Ok(()),
         written => {
             let detail = format!("it decompressed to {written} bytes, expected {expected}");

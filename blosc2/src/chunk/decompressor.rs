@@ -12,7 +12,7 @@ use crate::error::DECOMPRESS as DOING;
 use crate::item::element::{Element, make_valid, prefer_huge_pages, with_bytes_mut};
 use crate::support::memory::{Target, reserve};
 use crate::support::reuse::{self, Reusable};
-use crate::{Chunk, ChunkRef, DParams, Error, ErrorKind, Result};
+use crate::{Chunk, ChunkRef, DParams, Doing, Error, ErrorKind, Result};
 
 /// Decompresses a chunk to items.
 ///
@@ -183,7 +183,7 @@ impl Decompressor {
     ) -> Result<usize> {
         let chunk = checked(chunk)?;
         let count = whole_items::<T>(chunk.nbytes())?;
-        reserve(items, count, DOING)?;
+        reserve(items, count).doing(DOING)?;
         append_items(items, count, |target| self.decoder.decompress(&chunk, target))?;
         Ok(count)
     }
@@ -485,7 +485,7 @@ pub(crate) fn to_items<T: Element>(
 ) -> Result<Vec<T>> {
     let count = whole_items::<T>(len)?;
     let mut items: Vec<T> = Vec::new();
-    reserve(&mut items, count, DOING)?;
+    reserve(&mut items, count).doing(DOING)?;
     prefer_huge_pages(items.as_mut_ptr().cast(), len);
     append_items(&mut items, count, fill)?;
     Ok(items)

@@ -14,7 +14,7 @@ use crate::closures::{self, Blocks, Call, ChunkPlace, Closures};
 use crate::codec::params::{MAX_CHUNK_LEN, Resolved, Tuning};
 use crate::codec::{filter, installed};
 use crate::support::memory::{AlignedBytes, Target, reserve};
-use crate::{CParams, Codec, Error, ErrorKind, Result};
+use crate::{CParams, Codec, Doing, Error, ErrorKind, Reason, Result};
 
 const COMPRESS: &str = "compress a buffer";
 /// The maximum number of bytes of a chunk in addition to its data.
@@ -96,9 +96,9 @@ impl Encoder {
 
     /// Runs the prefilter in Rust, and returns its output for `source`.
     fn prefiltered(&self, source: &[u8], blocks: Blocks<'_>) -> Result<AlignedBytes> {
-        let mut data = AlignedBytes::zeroed(source.len(), COMPRESS)?;
+        let mut data = AlignedBytes::zeroed(source.len()).doing(COMPRESS)?;
         if let Some(prefilter) = &self.params.prefilter {
-            prefilter.run(source, data.as_mut_slice(), blocks, COMPRESS)?;
+            prefilter.run(source, data.as_mut_slice(), blocks).doing(COMPRESS)?;
         }
         Ok(data)
     }
@@ -190,7 +190,7 @@ impl Encoder {
         if source.len() > MAX_CHUNK_LEN {
             return Err(too_large(source.len()));
         }
-        reserve(chunk, source.len() + OVERHEAD, COMPRESS)?;
+        reserve(chunk, source.len() + OVERHEAD).doing(COMPRESS)?;
         let target = Target::new(chunk.spare_capacity_mut());
         let (header, compressed) = self.compress(source, place, target)?;
         let len = compressed.len();
@@ -246,9 +246,11 @@ impl Encoder {
         let room = i32::try_from(room_len).map_err(|_| too_large(source.len()))?;
         let blocksize = self.blocksize_for(source.len());
         let many = blocksize > 0 && len / blocksize > i32::MAX.saturating_sub(room - len) / 4;
-        installed::MANY_BLOCKS.refuse(many, COMPRESS)?;
-        let copy =
-            self.needs_copy(source).then(|| AlignedBytes::of(source, COMPRESS)).transpose()?;
+        installed::MANY_BLOCKS.refuse(many).doing(COMPRESS)?;
+        let copy = self
+            .needs_copy(source)
+            .then(|| AlignedBytes::of(source).doing(COMPRESS))
+            .transpose()?;
         let given = copy.as_ref().map_or(source, AlignedBytes::as_slice);
 
         let mut context = self.context_for(source.len(), self.closures(self.prefilters_in_c()))?;
@@ -262,7 +264,7 @@ impl Encoder {
                 sys::blosc2_compress_ctx(context, from, len, to, room)
             }
         });
-        call.check(COMPRESS)?;
+        call.check().doing(COMPRESS)?;
         let none = || does_not_fit(target.len(), bound);
         let len = written_len(written, header_len..=room_len, none)?;
         self.context = Some((context, source.len()));
@@ -287,8 +289,8 @@ impl Encoder {
             let detail = "delta needs blocks of equal length, but these are variable-length";
             return Err(invalid(detail.to_owned()));
         }
-        installed::BLOCKS_AT_LEVEL_0.refuse(self.params.format.level == 0, COMPRESS)?;
-        installed::BLOCKS_WITH_DICTIONARY.refuse(self.params.dictionary, COMPRESS)?;
+        installed::BLOCKS_AT_LEVEL_0.refuse(self.params.format.level == 0).doing(COMPRESS)?;
+        installed::BLOCKS_WITH_DICTIONARY.refuse(self.params.dictionary).doing(COMPRESS)?;
         if blocks.is_empty() {
             return Err(invalid("there are no blocks".to_owned()));
         }
@@ -321,7 +323,9 @@ impl Encoder {
             false => blocks
                 .iter()
                 .any(|block| self.needs_copy(block))
-                .then(|| blocks.iter().map(|block| AlignedBytes::of(block, COMPRESS)).collect())
+                .then(|| {
+                    blocks.iter().map(|block| AlignedBytes::of(block).doing(COMPRESS)).collect()
+                })
                 .transpose()?,
         };
         let given: Vec<*const std::ffi::c_void> = match &copy {
@@ -330,7 +334,7 @@ impl Encoder {
         };
         let lens: Vec<i32> =
             blocks.iter().map(|block| i32::try_from(block.len()).unwrap_or(i32::MAX)).collect();
-        reserve(chunk, bound, COMPRESS)?;
+        reserve(chunk, bound).doing(COMPRESS)?;
         let mut context = self.context_for(total, self.closures(false))?;
         let call = Call::compressing_blocks(place);
         let written = context.during(&call, |context| {
@@ -348,7 +352,7 @@ impl Encoder {
                 )
             }
         });
-        call.check(COMPRESS)?;
+        call.check().doing(COMPRESS)?;
         let len = written_len(written, OVERHEAD..=bound, does_not_fit)?;
         // SAFETY: C has written `len` bytes, and the capacity of the chunk is at least `bound` bytes.
         unsafe { chunk.set_len(len) };
@@ -410,7 +414,7 @@ impl Encoder {
         if let Some(version) = closures::codec_version(self.params.format.codec) {
             chunk[sys::BLOSC2_CHUNK_VERSIONLZ as usize] = version;
         }
-        Header::parse(chunk).map_err(|error| Error::from_format(COMPRESS, error))
+        Header::parse(chunk).doing(COMPRESS)
     }
 
     /// Whether user-defined closures run during compression.
@@ -460,10 +464,10 @@ impl Encoder {
             // SAFETY: the context is alive and not shared. The sizes would be valid for the creation of a context.
             let code = unsafe { sys::set_sizes(context.as_ptr(), typesize, blocksize) };
             if code < 0 {
-                return Err(Error::from_code(COMPRESS, code));
+                return Err(Reason::from_code(code).doing(COMPRESS));
             }
         }
-        context.check(COMPRESS)?;
+        context.check().doing(COMPRESS)?;
         Ok(context)
     }
 
@@ -478,15 +482,16 @@ impl Encoder {
         // SAFETY: the parameters are valid (CParams::resolve). The only pointer is `codec_params`. It is null, or the
         // parameters of the plugin of this codec; C only passes the pointer to the plugin during compression.
         // `self.params` owns the parameters of the plugin as long as this context compresses (`set_params`, `tuned`).
-        let mut context = unsafe { Context::for_compression(params, shape, closures, COMPRESS)? };
+        let mut context =
+            unsafe { Context::for_compression(params, shape, closures).doing(COMPRESS)? };
         if self.params.blosc1 {
             // SAFETY: the context is alive and not shared.
             let code = unsafe { sys::set_blosc1(context.as_ptr(), true) };
             if code < 0 {
-                return Err(Error::from_code(COMPRESS, code));
+                return Err(Reason::from_code(code).doing(COMPRESS));
             }
         }
-        context.check(COMPRESS)?;
+        context.check().doing(COMPRESS)?;
         Ok(context)
     }
 }
@@ -500,8 +505,8 @@ fn written_len(
     match usize::try_from(written) {
         Ok(0) => Err(does_not_fit()),
         Ok(len) if possible.contains(&len) => Ok(len),
-        Ok(_) => Err(Error::from_code(COMPRESS, sys::BLOSC2_ERROR_WRITE_BUFFER)),
-        Err(_) => Err(Error::from_code(COMPRESS, written)),
+        Ok(_) => Err(Reason::from_code(sys::BLOSC2_ERROR_WRITE_BUFFER).doing(COMPRESS)),
+        Err(_) => Err(Reason::from_code(written).doing(COMPRESS)),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// Whether C may have started threads.
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -33,11 +33,11 @@ pub(super) fn lost_threads() -> bool {
 }
 
 /// Checks that C can use threads, and records that it may start them.
-pub(super) fn check_threads(doing: &str) -> Result<()> {
+pub(super) fn check_threads() -> Result<(), Reason> {
     if lost_threads() {
         let detail = "this process was forked after C-Blosc2 had started threads; use one thread \
                       here, or start a new program";
-        return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+        return Err(Reason::new(ErrorKind::Unsupported, detail));
     }
     STARTED.store(true, Ordering::Relaxed);
     Ok(())

@@ -4,28 +4,28 @@ pub(crate) mod array_shape;
 pub(crate) mod blocks;
 pub(crate) mod check;
 pub(crate) mod compressor;
-pub(crate) mod context;
-pub(crate) mod decodable;
+mod context;
+mod decodable;
 pub(crate) mod decoder;
 pub(crate) mod decompressor;
 pub(crate) mod encoder;
-pub(crate) mod fork;
+mod fork;
 pub(crate) mod info;
 pub(crate) mod init;
 pub(crate) mod partial;
-pub(crate) mod parts;
+mod parts;
 pub mod raw;
-pub(crate) mod special;
+mod special;
 pub(crate) mod suggest;
 
 use std::fmt;
 use std::ops::Range;
 
 use blosc2_format::chunk::{self as format, Header, Special};
-use blosc2_format::{Limits, Options};
+use blosc2_format::{FormatError, Limits, Options};
 
 use crate::error::DECOMPRESS;
-use crate::{Check, Codec, Error, ErrorKind, Filter, Result};
+use crate::{Check, Codec, Doing, Error, ErrorKind, Filter, Reason, Result};
 
 /// A compressed chunk, whose bytes have been validated.
 ///
@@ -154,13 +154,13 @@ impl<B: ChunkBytes> Chunk<B> {
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     pub fn validated(bytes: B, depth: Check) -> Result<Self> {
-        Self::validate(bytes, depth, "read a chunk")
+        Self::validate(bytes, depth).doing("read a chunk")
     }
 
-    fn validate(mut bytes: B, depth: Check, doing: &str) -> Result<Self> {
-        let invalid = |detail: &str| Error::new(ErrorKind::InvalidData, doing, detail);
+    fn validate(mut bytes: B, depth: Check) -> Result<Self, Reason> {
+        let invalid = |detail: &str| Reason::new(ErrorKind::InvalidData, detail);
         let given = bytes.bytes();
-        let header = Header::parse(given).map_err(|error| Error::from_format(doing, error))?;
+        let header = Header::parse(given)?;
         let cbytes = header.cbytes as usize;
         if cbytes > given.len() {
             let found = given.len();
@@ -261,7 +261,7 @@ impl<B: ChunkBytes> Chunk<B> {
     }
 
     /// The filters as an iterator, without an allocation for each chunk.
-    pub(crate) fn each_filter(&self) -> impl Iterator<Item = Filter> + Clone + '_ {
+    fn each_filter(&self) -> impl Iterator<Item = Filter> + Clone + '_ {
         Filter::of_slots(&self.header.filters, &self.header.filters_meta)
     }
 
@@ -359,7 +359,7 @@ impl<B: ChunkBytes> Chunk<B> {
 impl<'a> ChunkRef<'a> {
     /// Parses the header of a chunk that is about to be decompressed.
     pub(crate) fn to_decompress(bytes: &'a [u8]) -> Result<Self> {
-        Self::validate(bytes, Check::Header, DECOMPRESS)
+        Self::validate(bytes, Check::Header).doing(DECOMPRESS)
     }
 }
 
@@ -424,7 +424,7 @@ impl From<ChunkRef<'_>> for Chunk {
 pub(crate) fn layout(bytes: &[u8]) -> Result<format::Chunk<'_>> {
     let doing = "read a chunk";
     format::Chunk::new(bytes, &Limits::default()).map_err(|error| match error {
-        blosc2_format::Error::Format(error) => Error::from_format(doing, error),
+        blosc2_format::Error::Format(error) => Reason::from(error).doing(doing),
         other => Error::new(ErrorKind::InvalidData, doing, other),
     })
 }
@@ -435,7 +435,7 @@ fn check_content(bytes: &[u8]) -> Result<()> {
     let report = format::Chunk::check(bytes, &Options { content: true, ..Options::default() });
     let worst = report.findings.iter().max_by_key(|finding| finding.rule.severity);
     match worst {
-        Some(error) if !report.is_good() => Err(Error::from_format(doing, error.clone().into())),
+        Some(error) if !report.is_good() => Err(FormatError::from(error.clone())).doing(doing),
         Some(_) if !report.is_complete() => {
             let unread = report.findings.iter().find(|each| each.rule.id.ends_with(".unsupported"));
             let detail = unread.or(worst).map(ToString::to_string).unwrap_or_default();

@@ -11,7 +11,7 @@ use blosc2_sys as sys;
 use crate::codec::{filter, installed};
 use crate::item::element::zeroed;
 use crate::support::memory::resize;
-use crate::{ChunkRef, Error, ErrorKind, Result};
+use crate::{ChunkRef, Doing, Error, ErrorKind, Result};
 
 const DOING: &str = "read a part of a chunk";
 /// Chunks of up to this number of bytes are read completely. A partial read would not be faster.
@@ -115,7 +115,7 @@ impl PartialRead {
     /// - [`ErrorKind::InvalidArgument`]: a range is not inside the data;
     /// - [`ErrorKind::OutOfMemory`]: there is not enough memory.
     pub fn new(head: Vec<u8>, ranges: Vec<Range<usize>>, gap: usize) -> Result<Self> {
-        let header = Header::parse(&head).map_err(|error| Error::from_format(DOING, error))?;
+        let header = Header::parse(&head).doing(DOING)?;
         let known = head.len();
         Steps::new(header, ranges, (head, known), gap).map(Self)
     }
@@ -237,7 +237,7 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
             make_room(&mut steps.buffer, cbytes, known)?;
         } else if steps.buffer.len() < spans[0].end {
             // Longer buffers are not shortened, because a later extension would zero bytes.
-            resize(&mut steps.buffer, spans[0].end, DOING)?;
+            resize(&mut steps.buffer, spans[0].end).doing(DOING)?;
         }
         steps.need(spans, known);
         if steps.is_complete() {
@@ -306,7 +306,7 @@ impl<R: AsRef<[Range<usize>]>> Steps<R> {
             (place, span)
         });
         let moved: Vec<(usize, Range<usize>)> = moved.collect();
-        resize(&mut self.buffer, len, DOING)?;
+        resize(&mut self.buffer, len).doing(DOING)?;
         if moved.is_empty() {
             return self.place_blocks(blocks, &moved);
         }
@@ -354,7 +354,7 @@ fn make_room(buffer: &mut Vec<u8>, len: usize, known: usize) -> Result<()> {
     if buffer.capacity() < len {
         let old = mem::take(buffer);
         // The allocator provides zeroed memory; parts to which nothing is read are not accessed.
-        *buffer = zeroed(len, DOING)?;
+        *buffer = zeroed(len).doing(DOING)?;
         buffer[..known].copy_from_slice(&old[..known]);
     }
     buffer.resize(len, 0);

@@ -44,7 +44,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Returns the chunk if parts of its blocks can be decompressed.
-    pub(crate) fn chunk<'c>(chunk: &'c ChunkRef<'_>) -> Option<PartialChunk<'c>> {
+    pub(super) fn chunk<'c>(chunk: &'c ChunkRef<'_>) -> Option<PartialChunk<'c>> {
         if installed::IN_USE {
             return None;
         }
@@ -52,7 +52,7 @@ impl Parts {
     }
 
     /// Returns whether decompressing these parts of a block of `len` bytes takes less time than decompressing the block.
-    pub(crate) fn pay(len: usize, bytes: usize, pieces: usize) -> bool {
+    pub(super) fn pay(len: usize, bytes: usize, pieces: usize) -> bool {
         bytes.saturating_add(pieces.saturating_mul(PIECE)) <= len / FRACTION
     }
 
@@ -205,7 +205,7 @@ mod zstd {
 
     /// Returns whether the decoder of `blosc2-format`, which stops after the needed bytes, takes less time than the
     /// decoder of C, which decompresses the whole stream.
-    pub(crate) fn is_early(needed: usize, len: usize) -> bool {
+    pub(super) fn is_early(needed: usize, len: usize) -> bool {
         needed <= len / 2
     }
 

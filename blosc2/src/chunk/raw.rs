@@ -24,7 +24,7 @@ use blosc2_sys as sys;
 
 use crate::chunk::init::init;
 use crate::limits::MAX_CHUNK_LEN;
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, ErrorKind, Reason, Result};
 
 /// The largest typesize that the functions of this module accept, in bytes.
 pub const MAX_TYPESIZE: usize = 256;
@@ -39,7 +39,7 @@ pub const MAX_TYPESIZE: usize = 256;
 /// - [`ErrorKind::TooLarge`]: the source has more than [`MAX_CHUNK_LEN`] bytes.
 pub fn shuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
     // SAFETY: the function is one of the four functions that `run` accepts.
-    unsafe { run(sys::blosc2_shuffle, "shuffle bytes", 1, typesize, source, target) }
+    unsafe { run(sys::blosc2_shuffle, 1, typesize, source, target).doing("shuffle bytes") }
 }
 
 /// Undoes [`shuffle`] with the same `typesize`.
@@ -50,7 +50,7 @@ pub fn shuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> 
 /// Fails with the errors of [`shuffle`].
 pub fn unshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
     // SAFETY: the function is one of the four functions that `run` accepts.
-    unsafe { run(sys::blosc2_unshuffle, "unshuffle bytes", 1, typesize, source, target) }
+    unsafe { run(sys::blosc2_unshuffle, 1, typesize, source, target).doing("unshuffle bytes") }
 }
 
 /// Groups the lowest bits of all items, then the second-lowest bits, and so on.
@@ -71,7 +71,7 @@ pub fn unshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()
 /// ```
 pub fn bitshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
     // SAFETY: the function is one of the four functions that `run` accepts.
-    unsafe { run(sys::blosc2_bitshuffle, "bitshuffle bytes", 8, typesize, source, target) }
+    unsafe { run(sys::blosc2_bitshuffle, 8, typesize, source, target).doing("bitshuffle bytes") }
 }
 
 /// Undoes [`bitshuffle`] with the same `typesize`.
@@ -83,7 +83,9 @@ pub fn bitshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<(
 /// - [`ErrorKind::OutOfMemory`]: C cannot allocate its scratch memory, which has the length of the source.
 pub fn bitunshuffle(typesize: usize, source: &[u8], target: &mut [u8]) -> Result<()> {
     // SAFETY: the function is one of the four functions that `run` accepts.
-    unsafe { run(sys::blosc2_bitunshuffle, "bitunshuffle bytes", 8, typesize, source, target) }
+    unsafe {
+        run(sys::blosc2_bitunshuffle, 8, typesize, source, target).doing("bitunshuffle bytes")
+    }
 }
 
 /// One of the four C functions, which have the same signature.
@@ -95,13 +97,12 @@ type Function = unsafe extern "C" fn(i32, i32, *const c_void, *mut c_void) -> i3
 /// The function is one of the four C functions above.
 unsafe fn run(
     function: Function,
-    doing: &str,
     least: usize,
     typesize: usize,
     source: &[u8],
     target: &mut [u8],
-) -> Result<()> {
-    let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, doing, detail);
+) -> Result<(), Reason> {
+    let invalid = |detail: String| Reason::new(ErrorKind::InvalidArgument, detail);
     let (found, expected) = (target.len(), source.len());
     if found != expected {
         return Err(invalid(format!("the target has {found} bytes, expected {expected}")));
@@ -117,7 +118,7 @@ unsafe fn run(
         Ok(len) if expected <= MAX_CHUNK_LEN => len,
         _ => {
             let detail = format!("the limit is {MAX_CHUNK_LEN} bytes, got {expected}");
-            return Err(Error::new(ErrorKind::TooLarge, doing, detail));
+            return Err(Reason::new(ErrorKind::TooLarge, detail));
         }
     };
     if expected < least * typesize {
@@ -135,5 +136,5 @@ unsafe fn run(
     }
     // The only possible cause is that there is not enough memory.
     let detail = format!("C-Blosc2 cannot allocate {len} bytes (code {code})");
-    Err(Error::new(ErrorKind::OutOfMemory, doing, detail))
+    Err(Reason::new(ErrorKind::OutOfMemory, detail))
 }

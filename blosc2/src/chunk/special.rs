@@ -10,7 +10,7 @@ use crate::chunk::init::init;
 use crate::codec::params::Purpose;
 use crate::item::element::{Element, bytes_of};
 use crate::limits::MAX_CHUNK_LEN;
-use crate::{CParams, Chunk, Error, ErrorKind, Result};
+use crate::{CParams, Chunk, Doing, Error, ErrorKind, Reason, Result};
 
 const DOING: &str = "create a special chunk";
 
@@ -178,13 +178,13 @@ fn make(
     let c = sys::blosc2_cparams { nthreads: 1, ..resolved.to_c() };
     let written = in_c(c, len, chunk.as_mut_ptr(), room);
     if written != room {
-        return Err(Error::from_code(DOING, written));
+        return Err(Reason::from_code(written).doing(DOING));
     }
     // C copies its structure of the header with the lengths in native byte order (blosc2.c, blosc2_chunk_zeros). In a
     // chunk, the lengths are little-endian.
     if cfg!(target_endian = "big") && chunk[12..16] == room.to_be_bytes() {
         chunk[4..16].chunks_exact_mut(4).for_each(<[u8]>::reverse);
     }
-    let header = Header::parse(&chunk).map_err(|error| Error::from_format(DOING, error))?;
+    let header = Header::parse(&chunk).doing(DOING)?;
     Ok(Chunk::trusted(chunk, header))
 }

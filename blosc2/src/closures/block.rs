@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use blosc2_format::b2nd::Geometry;
 
 use crate::item::element::{Element, are_valid, as_bytes, as_bytes_mut, zeroed};
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Result};
 
 use super::BoxError;
 
@@ -282,7 +282,7 @@ pub(super) fn with_block<R>(
 ) -> Result<R, BoxError> {
     let doing = "run a closure on a block";
     let is_aligned = |bytes: &[u8]| bytes.as_ptr().align_offset(align_of::<u64>()) == 0;
-    let words = |len: usize| zeroed::<u64>(len.div_ceil(8), doing);
+    let words = |len: usize| zeroed::<u64>(len.div_ceil(8)).doing(doing);
     let mut copy: Vec<u64>;
     let mut input = input;
     if !is_aligned(input) {

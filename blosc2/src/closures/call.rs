@@ -16,8 +16,8 @@ use blosc2_sys as sys;
 use parking_lot::Mutex;
 
 use super::{BoxError, ChunkBlock, ChunkPlace};
-use crate::Error;
 use crate::codec::installed;
+use crate::error::Reason;
 
 thread_local! {
     /// The number of closures that run on this thread, one inside the other.
@@ -115,11 +115,9 @@ pub(crate) struct Call<'a> {
     pub(super) codec_version: u8,
     pub(super) place: ChunkPlace<'a>,
     pub(super) blocks: BlockLens,
-    /// The first failure.
     failure: Mutex<Option<Failure>>,
 }
 
-/// The failure of a closure.
 #[derive(Debug)]
 struct Failure {
     what: String,
@@ -166,9 +164,9 @@ impl<'a> Call<'a> {
     }
 
     /// Returns an error if a closure has failed, even if C returned no error.
-    pub(crate) fn check(&self, doing: &str) -> crate::Result<()> {
+    pub(crate) fn check(&self) -> crate::Result<(), Reason> {
         let failure = self.failure.lock().take();
-        failure.map_or(Ok(()), |failure| Err(failure.into_error(doing)))
+        failure.map_or(Ok(()), |failure| Err(failure.into()))
     }
 
     /// Runs a closure for C. Returns the value for C: the result of the closure, or a negative error code.
@@ -201,9 +199,11 @@ impl Failure {
     fn of_panic(title: Title, payload: Box<dyn Any + Send>) -> Self {
         Self { what: format!("{title} panicked: {}", message_of(payload)), source: None }
     }
+}
 
-    fn into_error(self, doing: &str) -> Error {
-        Error::from_closure(doing, self.what, self.source)
+impl From<Failure> for Reason {
+    fn from(failure: Failure) -> Self {
+        Self::from_closure(failure.what, failure.source)
     }
 }
 
@@ -239,10 +239,9 @@ impl fmt::Display for Title {
 /// Runs a closure on this thread, outside C.
 pub(crate) fn run_here<R>(
     title: Title,
-    doing: &str,
     work: impl FnOnce() -> Result<R, BoxError>,
-) -> crate::Result<R> {
-    guarded(title, work).map_err(|failure| failure.into_error(doing))
+) -> crate::Result<R, Reason> {
+    Ok(guarded(title, work)?)
 }
 
 /// Runs a closure. A panic in the closure becomes a failure.
@@ -255,7 +254,6 @@ fn guarded<R>(title: Title, work: impl FnOnce() -> Result<R, BoxError>) -> Resul
     }
 }
 
-/// The message of a panic.
 pub(crate) fn message_of(payload: Box<dyn Any + Send>) -> String {
     let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
         (Some(text), _) => (*text).to_owned(),

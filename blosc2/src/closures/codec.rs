@@ -8,6 +8,7 @@ use blosc2_sys as sys;
 #[cfg(doc)]
 use crate::ErrorKind;
 use crate::Result;
+use crate::error::Doing;
 
 use super::BoxError;
 use super::call::{Call, Title, buffers};
@@ -258,7 +259,7 @@ pub(crate) fn register_codec(
 ) -> Result<()> {
     let (version, library) = (codec.version(), codec.library());
     let registered = Registered { codec: Box::new(codec), version, library };
-    CODECS.set("register a codec", code, name, Box::new(registered), built_in)
+    CODECS.set(code, name, Box::new(registered), built_in).doing("register a codec")
 }
 
 /// Registers the codes of all user-defined codecs in C. Called once, before any other call except `blosc2_init`.

@@ -7,6 +7,7 @@ use blosc2_sys as sys;
 #[cfg(doc)]
 use crate::ErrorKind;
 use crate::Result;
+use crate::error::Doing;
 
 use super::block::{Facts, with_block};
 use super::call::{Call, Title, buffers};
@@ -106,7 +107,7 @@ pub(crate) fn register_filter(
     filter: impl UserFilter,
     built_in: bool,
 ) -> Result<()> {
-    FILTERS.set("register a filter", code, name, Box::new(filter), built_in)
+    FILTERS.set(code, name, Box::new(filter), built_in).doing("register a filter")
 }
 
 /// Registers the codes of all user-defined filters in C. Called once, before any other call except `blosc2_init`.

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use blosc2_sys as sys;
 
-use crate::Result;
+use crate::{Reason, Result};
 
 use super::block::{ChunkPlace, Facts, Place, with_chunk_block};
 use super::call::{Call, ChunkFilter, Title, buffers, run_here};
@@ -16,15 +16,14 @@ impl ChunkFilter {
         source: &[u8],
         output: &mut [u8],
         blocks: Blocks<'_>,
-        doing: &str,
-    ) -> Result<()> {
+    ) -> Result<(), Reason> {
         let len = if blocks.len == 0 { source.len().max(1) } else { blocks.len };
         let Blocks { typesize, variable, chunk, .. } = blocks;
         let facts = Facts { typesize, meta: 0, blocksize: (!variable).then_some(len), chunk };
         for (at, (input, output)) in source.chunks(len).zip(output.chunks_mut(len)).enumerate() {
             let place = Place { index: blocks.index + at, offset: blocks.offset + at * len };
             output.fill(0);
-            run_here(self.title, doing, || {
+            run_here(self.title, || {
                 with_chunk_block(input, output, facts, place, |block| (self.closure)(block))
             })?;
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use blosc2_sys as sys;
 use parking_lot::Mutex;
 
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// The codes of user-defined codecs, filters and tuners: 160 to 255. C: `BLOSC2_USER_REGISTERED_CODECS_START` to
 /// `BLOSC2_USER_REGISTERED_CODECS_STOP`; the constants for filters and tuners have the same values.
@@ -76,14 +76,13 @@ impl<T: ?Sized> Registry<T> {
     /// Registers a value. `built_in` means that a built-in codec or filter has the name.
     pub(super) fn set(
         &self,
-        doing: &str,
         code: u8,
         name: &str,
         value: Box<T>,
         built_in: bool,
-    ) -> Result<()> {
-        let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
-        let exists = |detail: String| Err(Error::new(ErrorKind::AlreadyExists, doing, detail));
+    ) -> Result<(), Reason> {
+        let invalid = |detail: String| Err(Reason::new(ErrorKind::InvalidArgument, detail));
+        let exists = |detail: String| Err(Reason::new(ErrorKind::AlreadyExists, detail));
         let Some(place) = place(code) else {
             let (first, last) = (USER_CODES.start(), USER_CODES.end());
             return invalid(format!("the code has to be from {first} to {last}, got {code}"));

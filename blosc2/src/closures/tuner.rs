@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{CParams, Error, ErrorKind, Result, Tuner};
+use crate::{CParams, Doing, Error, ErrorKind, Result, Tuner};
 
 use super::BoxError;
 use super::registry::Registry;
@@ -190,7 +190,7 @@ impl Tuner {
         make: impl Fn(&CParams) -> T + Send + Sync + 'static,
     ) -> Result<Self> {
         let make = move |params: &CParams| -> Box<dyn UserTuner> { Box::new(make(params)) };
-        TUNERS.set("register a tuner", id, name, Box::new(make), false)?;
+        TUNERS.set(id, name, Box::new(make), false).doing("register a tuner")?;
         Ok(Self::from_id(id))
     }
 

@@ -222,7 +222,7 @@ impl Filter {
     }
 
     /// Returns the reason why items of this size cannot be compressed with the filter; `None` if they can be.
-    pub(crate) fn objection(self, typesize: usize) -> Option<String> {
+    pub(super) fn objection(self, typesize: usize) -> Option<String> {
         if self.code() == BYTEDELTA_BUGGY {
             return Some(format!(
                 "{self} is a faulty version of bytedelta, supported for decompression only"

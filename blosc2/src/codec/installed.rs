@@ -6,7 +6,7 @@
 use blosc2_format::chunk::Header;
 use blosc2_sys as sys;
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Reason, Result};
 
 /// Whether the library in use is an installed library.
 pub(crate) const IN_USE: bool = !sys::HARDENED;
@@ -56,12 +56,12 @@ pub(crate) struct Fault(&'static str);
 
 impl Fault {
     /// Returns an error if an installed library is used and `asked` is true: the program has requested such a call.
-    pub(crate) fn refuse(self, asked: bool, doing: &str) -> Result<()> {
+    pub(crate) fn refuse(self, asked: bool) -> Result<(), Reason> {
         if !(IN_USE && asked) {
             return Ok(());
         }
         let detail = format!("an installed C-Blosc2 {}", self.0);
-        Err(Error::new(ErrorKind::Unsupported, doing, detail))
+        Err(Reason::new(ErrorKind::Unsupported, detail))
     }
 }
 
@@ -81,25 +81,25 @@ pub(super) const SOURCE_TWICE: Fault =
     Fault("corrupts data with three filters and delta or a dictionary");
 
 /// Checks that an installed library decompresses the chunk correctly.
-pub(crate) fn check_chunk(header: &Header, chunk: &[u8], doing: &str) -> Result<()> {
+pub(crate) fn check_chunk(header: &Header, chunk: &[u8]) -> Result<(), Reason> {
     let has = |filter: i32| IN_USE && header.filters.contains(&(filter as u8));
     let fault = "can decode this chunk wrongly: it has delta twice, delta between three filters \
                  and another filter, or delta with variable-length blocks";
     let delta = has(sys::BLOSC_DELTA) && (header.variable_blocks || !header.is_delta_undone());
-    Fault(fault).refuse(delta, doing)?;
+    Fault(fault).refuse(delta)?;
     // Undoing bitshuffle does not write the bytes after the last whole item of a block (shuffle.c, bitunshuffle).
     let (block, typesize) = (header.block_len().max(1), u32::from(header.typesize));
     let rest = |len: u32| !len.is_multiple_of(typesize) && (len / typesize).is_multiple_of(8);
     let bitshuffle = header.version == 2 && has(sys::BLOSC_BITSHUFFLE);
     let loses = bitshuffle && (rest(block) || rest(header.nbytes % block));
-    Fault("loses the end of this chunk of Blosc1 (bitshuffle)").refuse(loses, doing)?;
+    Fault("loses the end of this chunk of Blosc1 (bitshuffle)").refuse(loses)?;
     // A long sequence of the byte 255 overflows the length of a match (blosclz.c, blosclz_decompress; c-blosc2
     // #801).
     const RUN: usize = i32::MAX as usize / 255;
     let run = || chunk.chunks_exact(RUN / 2).any(|part| part.iter().all(|&byte| byte == 255));
     if IN_USE && i32::from(header.codec()) == sys::BLOSC_BLOSCLZ && run() {
         let detail = "it contains a match whose length overflows";
-        return Err(Error::new(ErrorKind::InvalidData, doing, detail));
+        return Err(Reason::new(ErrorKind::InvalidData, detail));
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! Codecs: the compression algorithms.
 
-pub(crate) mod environment;
+mod environment;
 pub(crate) mod filter;
 pub(crate) mod installed;
 pub(crate) mod params;
-pub(crate) mod plugins;
+mod plugins;
 pub(crate) mod settings;
 
 use std::ffi::CStr;
@@ -18,7 +18,7 @@ use crate::chunk::init::init;
 use crate::closures::UserCodec;
 #[cfg(feature = "dynamic-plugins")]
 use crate::codec::plugins::PluginParams;
-use crate::{Error, ErrorKind, Result, closures};
+use crate::{Error, ErrorKind, Reason, Result, closures};
 
 /// A compression algorithm.
 ///
@@ -250,14 +250,14 @@ impl Codec {
         matches!(self, Self::Ndlz | Self::ZfpAccuracy | Self::ZfpPrecision | Self::ZfpRate)
     }
 
-    pub(crate) fn check_available(self, doing: &str) -> Result<()> {
+    pub(crate) fn check_available(self) -> Result<(), Reason> {
         init()?;
         if self.is_available() {
             return Ok(());
         }
         if closures::is_user_code(self.code()) {
             let detail = format_args!("{self} is not registered in this program");
-            return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+            return Err(Reason::new(ErrorKind::Unsupported, detail));
         }
         let hint = match self {
             Self::Zlib => " (feature `zlib`)",
@@ -265,9 +265,8 @@ impl Codec {
             Self::ZfpAccuracy | Self::ZfpPrecision | Self::ZfpRate => " (feature `zfp`)",
             _ => "",
         };
-        Err(Error::new(
+        Err(Reason::new(
             ErrorKind::Unsupported,
-            doing,
             format_args!(
                 "{} is not in this build{hint}, which has {}",
                 self.full_name(),

@@ -14,7 +14,7 @@ use crate::codec::filter;
 use crate::codec::installed;
 #[cfg(feature = "dynamic-plugins")]
 use crate::codec::plugins::PluginParams;
-use crate::{CParams, Codec, Error, ErrorKind, Filter, Result, Threads, Tuner};
+use crate::{CParams, Codec, Doing, Error, ErrorKind, Filter, Reason, Result, Threads, Tuner};
 
 const TUNE: &str = "tune the compression";
 
@@ -45,7 +45,7 @@ impl CParams {
         if self.level > 9 {
             return invalid(format!("the level has to be from 0 to 9, got {}", self.level));
         }
-        codec.check_available(doing)?;
+        codec.check_available().doing(doing)?;
         if filters.len() > MAX_FILTERS {
             let count = filters.len();
             return invalid(format!("at most {MAX_FILTERS} filters are supported, got {count}"));
@@ -56,7 +56,7 @@ impl CParams {
         if self.dictionary && !matches!(codec, Codec::Zstd | Codec::Lz4 | Codec::Lz4Hc) {
             return invalid(format!("the codec {codec} does not support dictionaries"));
         }
-        installed::LZ4_DICTIONARY.refuse(self.dictionary && codec != Codec::Zstd, doing)?;
+        installed::LZ4_DICTIONARY.refuse(self.dictionary && codec != Codec::Zstd).doing(doing)?;
         if let Some(blocksize) = self.blocksize.filter(|&size| size > MAX_BLOCKSIZE as usize) {
             let limit = MAX_BLOCKSIZE;
             return invalid(format!("a block has at most {limit} bytes, got {blocksize}"));
@@ -101,7 +101,7 @@ impl CParams {
             return Err(invalid(detail));
         }
         check_filters(&filters, typesize, in_array, self.dictionary)?;
-        check_shape(codec, filters.iter().copied(), doing)?;
+        check_shape(codec, filters.iter().copied()).doing(doing)?;
         if self.blosc1 {
             self.check_blosc1(codec, &filters, typesize, purpose)?;
         }
@@ -149,7 +149,7 @@ impl CParams {
     ) -> Result<()> {
         let doing = "compress to chunks of Blosc1";
         let invalid = |detail: String| Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
-        installed::BLOSC1.refuse(true, doing)?;
+        installed::BLOSC1.refuse(true).doing(doing)?;
         if purpose != Purpose::Chunk {
             return invalid("they cannot be in super-chunks or arrays".to_owned());
         }
@@ -217,7 +217,7 @@ fn check_filters(
     {
         return Err(invalid(format!("delta cannot be combined with the lossy filter {mean}")));
     }
-    installed::SOURCE_TWICE.refuse(filters.len() > 2 && (dictionary || uses_delta), doing)
+    installed::SOURCE_TWICE.refuse(filters.len() > 2 && (dictionary || uses_delta)).doing(doing)
 }
 
 /// Checked parameters.
@@ -273,8 +273,7 @@ impl Resolved {
 pub(crate) fn check_shape(
     codec: Codec,
     filters: impl Iterator<Item = Filter> + Clone,
-    doing: &str,
-) -> Result<()> {
+) -> Result<(), Reason> {
     let codes = || filters.clone().map(|filter| filter.code());
     let shape = codec.needs_array() || filters.clone().any(|filter| filter.needs_array());
     let closures = is_user_code(codec.code()) || codes().any(is_user_code);
@@ -283,7 +282,7 @@ pub(crate) fn check_shape(
     }
     let detail =
         "user-defined codecs and filters cannot be combined with codecs and filters for arrays";
-    Err(Error::new(ErrorKind::Unsupported, doing, detail))
+    Err(Reason::new(ErrorKind::Unsupported, detail))
 }
 
 /// The tuner of an encoder. The instance of the tuner is created on first use.
@@ -334,7 +333,7 @@ impl Tuning {
         let (typesize, index) = (now.typesize(), self.index);
         let make = self.tuner.make()?;
         let mut params = self.params.clone();
-        let resolved = run_here(Title::Tuner(self.tuner.id(), self.tuner.name()), TUNE, || {
+        let resolved = run_here(Title::Tuner(self.tuner.id(), self.tuner.name()), || {
             let tune = self.tune.get_or_insert_with(|| make(&params));
             tune.next(&mut params, &TunerInput { data, typesize, index })?;
             // A tuner may replace all parameters that it sees.
@@ -353,7 +352,8 @@ impl Tuning {
             let blocksize = if in_array { now.format } else { resolved.format }.blocksize;
             let format = format::Params { blocksize, ..resolved.format };
             Ok(Some(Resolved { format, ..resolved }))
-        })?;
+        })
+        .doing(TUNE)?;
         self.params = params;
         self.index += 1;
         Ok(resolved)
@@ -367,9 +367,10 @@ impl Tuning {
             elapsed: start.elapsed(),
         };
         match &mut self.tune {
-            Some(tune) => run_here(Title::Tuner(self.tuner.id(), self.tuner.name()), TUNE, || {
+            Some(tune) => run_here(Title::Tuner(self.tuner.id(), self.tuner.name()), || {
                 tune.measured(&outcome)
-            }),
+            })
+            .doing(TUNE),
             None => Ok(()),
         }
     }

@@ -86,7 +86,6 @@ impl AxisPlan {
         Self { space, reduced, kept, keepdims, steps, most }
     }
 
-    /// Returns the shape of the results.
     pub(super) fn result_shape(&self) -> Vec<u64> {
         if !self.keepdims {
             return self.kept_shape();

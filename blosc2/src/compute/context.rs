@@ -10,7 +10,7 @@ use crate::ndarray::places::len_in_memory;
 use crate::ndarray::region::Positions;
 use crate::ndarray::view::NDArrayView;
 use crate::schunk::{Fetched, Reading, Window, fetch_ahead};
-use crate::{Error, ErrorKind, Result, Threads};
+use crate::{Doing, Error, ErrorKind, Result, Threads};
 
 pub(super) const DOING: &str = "compute items";
 
@@ -114,7 +114,7 @@ impl<'a> Context<'a> {
             Error::new(ErrorKind::TooLarge, DOING, detail)
         })?;
         let mut limits =
-            self.readings.iter().map(|(array, _)| array.schunk().allow(DOING, bytes as u64));
+            self.readings.iter().map(|(array, _)| array.schunk().allow(bytes as u64).doing(DOING));
         let first = limits.next().unwrap_or(Ok(()));
         if first.is_err() && !limits.any(|limit| limit.is_ok()) {
             first?;
@@ -179,7 +179,7 @@ impl<'a> Context<'a> {
         // The closure may use the arrays.
         let _calling: Vec<_> =
             self.readings.iter().filter_map(|(array, _)| array.schunk().calling()).collect();
-        run_here(Title::Method(name), DOING, work)
+        run_here(Title::Method(name), work).doing(DOING)
     }
 
     /// Calls a closure of the method `name` for the parts of `len` items.

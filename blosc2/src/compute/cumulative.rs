@@ -72,7 +72,7 @@ impl NDArrayBuilder {
         let shape = source.shape();
         if axis >= shape.len() {
             let detail = format!("the array has {} axes, asked for axis {axis}", shape.len());
-            return Err(source.error(ErrorKind::InvalidArgument, COMPUTE, detail));
+            return Err(source.error(ErrorKind::InvalidArgument, detail).doing(COMPUTE));
         }
         let mut result = self.zeros::<T::Sum>(&shape[..])?;
         let chunks = result.chunk_shape().to_vec();

@@ -12,7 +12,7 @@ use crate::ndarray::builder::Sources;
 use crate::ndarray::gather::READ;
 use crate::ndarray::places::len_of;
 use crate::ndarray::{NDArray, NDArrayBuilder, NDArrayView, parallel};
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Result};
 
 impl NDArrayBuilder {
     /// Creates a copy of an array or a view, with a function applied to each item; see [`copy`](Self::copy). The
@@ -50,7 +50,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         let shape = self.source.shape()?;
         let context = open(&self.source, self.threads)?;
         let count = context.allowed_len(&shape, size_of::<S::Item>())?;
-        let mut items = make_items(count, READ, |_| Ok(()))?;
+        let mut items = make_items(count, |_| Ok(())).doing(READ)?;
         self.fill(&context, &shape, &mut items)?;
         Ok(items)
     }

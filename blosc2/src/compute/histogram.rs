@@ -9,7 +9,6 @@ const TABLES: usize = 4;
 /// The number of items whose bins are computed together.
 const PART: usize = 256;
 
-/// The bins of a histogram.
 #[derive(Debug)]
 pub(super) struct Bins<'e> {
     edges: &'e [f64],

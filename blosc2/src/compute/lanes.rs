@@ -4,7 +4,6 @@ use std::array;
 
 /// The number of items that are combined at the same time.
 pub(super) const LANES: usize = 16;
-/// Half of the lanes.
 pub(super) const HALF: usize = LANES / 2;
 /// The maximum number of items of a lane. Rounding errors of a lane, and counts of 8 bits, are therefore limited.
 pub(super) const GROUPS: usize = 64;
@@ -62,7 +61,6 @@ impl<'a, T> Groups<'a, T> {
         }
     }
 
-    /// Returns the items of a lane.
     pub(super) fn lane(self, lane: usize) -> impl Iterator<Item = &'a T> {
         self.iter().map(move |group| &group[lane])
     }

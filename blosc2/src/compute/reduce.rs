@@ -15,7 +15,7 @@ use crate::ndarray::builder::Sources;
 use crate::ndarray::{NDArray, NDArrayBuilder, parallel};
 use crate::schunk::{Fetched, Window};
 use crate::support::memory::reserve;
-use crate::{Result, Threads};
+use crate::{Doing, Result, Threads};
 
 /// The minimum number of tiles of results for which each thread computes entire tiles. With fewer tiles, the threads
 /// work on parts of the reduced axes.
@@ -134,7 +134,6 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         Ok(Self { source, context, reducer, axes })
     }
 
-    /// Returns the shape of the results.
     pub(super) fn shape(&self) -> Vec<u64> {
         self.axes.result_shape()
     }
@@ -163,7 +162,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         let size = size_of::<R::Result>().max(self.reducer.size());
         let len = self.context.allowed_len(&shape, size)?;
         let mut all = Vec::new();
-        reserve(&mut all, len, DOING)?;
+        reserve(&mut all, len).doing(DOING)?;
         let all = Mutex::new(all);
         let put = |ranges: &[Range<u64>], results: Vec<R::Result>| {
             let Some(first) = results.first() else { return };

@@ -8,7 +8,7 @@ use super::context::DOING;
 use super::source::{Always, Broadcast, Found, Function, Source, Worker, Zipped, each_row, open};
 use crate::ndarray::parallel;
 use crate::support::memory::reserve;
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Result};
 
 const SELECT: &str = "select";
 
@@ -118,7 +118,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         let admit = |found: &mut Slab<R>, more: u64| {
             let count = total.fetch_add(more, Ordering::Relaxed).saturating_add(more);
             context.allowed_len(&[count], size_of::<R>())?;
-            reserve(&mut found.results, usize::try_from(more).unwrap_or(usize::MAX), DOING)
+            reserve(&mut found.results, usize::try_from(more).unwrap_or(usize::MAX)).doing(DOING)
         };
         let runs = AtomicU64::new(0);
         // A run can be as short as one result, and takes more memory than some results.
@@ -178,9 +178,9 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             let before = slab.results.len();
             let moved = found.runs.into_iter();
             let moved = moved.map(|(start, at)| (start, at.start + before..at.end + before));
-            reserve(&mut slab.runs, moved.len(), DOING)?;
+            reserve(&mut slab.runs, moved.len()).doing(DOING)?;
             slab.runs.extend(moved);
-            reserve(&mut slab.results, found.results.len(), DOING)?;
+            reserve(&mut slab.results, found.results.len()).doing(DOING)?;
             slab.results.extend(found.results);
             Ok(())
         })?;
@@ -237,7 +237,7 @@ impl<R: Copy> Slab<R> {
             add(&mut self.results, start..start + len);
             if self.results.len() > before && added.is_ok() {
                 let run = (start as u64, before..self.results.len());
-                added = reserve(&mut self.runs, 1, DOING).map(|()| self.runs.push(run));
+                added = reserve(&mut self.runs, 1).doing(DOING).map(|()| self.runs.push(run));
             }
         });
         added
@@ -245,7 +245,7 @@ impl<R: Copy> Slab<R> {
 
     /// Moves the results to the end of `all`, in C order.
     fn move_to(&mut self, all: &mut Vec<R>) -> Result<()> {
-        reserve(all, self.results.len(), DOING)?;
+        reserve(all, self.results.len()).doing(DOING)?;
         self.runs.sort_unstable_by_key(|(start, _)| *start);
         for (_, range) in self.runs.drain(..) {
             all.extend_from_slice(&self.results[range]);

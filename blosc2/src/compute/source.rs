@@ -16,7 +16,7 @@ use crate::ndarray::gather::READ;
 use crate::ndarray::places::len_of;
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::schunk::Fetched;
-use crate::{Error, ErrorKind, Result, Threads};
+use crate::{Doing, Error, ErrorKind, Result, Threads};
 
 /// The items of an expression. This trait is sealed. It is a bound of functions that accept any
 /// [`LazyExpr`](super::LazyExpr).
@@ -192,7 +192,7 @@ pub struct Items<'a, T> {
 impl<'a, T: Element> Items<'a, T> {
     fn new(view: NDArrayView<'a>) -> Self {
         // `shape` returns the error.
-        let swapped = view.check_type(ItemType::of::<T>(), READ).ok().flatten();
+        let swapped = view.check_type(ItemType::of::<T>()).doing(READ).ok().flatten();
         Self { view, swapped, item: PhantomData }
     }
 
@@ -216,7 +216,7 @@ impl<T: Element> Evaluated<T> for Items<'_, T> {
     type State = Vec<T>;
 
     fn shape(&self) -> Result<Vec<u64>> {
-        self.view.check_type(ItemType::of::<T>(), READ)?;
+        self.view.check_type(ItemType::of::<T>()).doing(READ)?;
         Ok(self.view.shape())
     }
 
@@ -230,7 +230,7 @@ impl<T: Element> Evaluated<T> for Items<'_, T> {
         let Some(bytes) = found else { return Ok(None) };
         let part = self.view.part();
         let bytes = &bytes[part.offset..part.offset + part.len];
-        let mut items = make_items::<T>(1, READ, |_| Ok(()))?;
+        let mut items = make_items::<T>(1, |_| Ok(())).doing(READ)?;
         self.decode(&mut items, |to| {
             to.copy_from_slice(bytes);
             Ok(())
@@ -247,10 +247,10 @@ impl<T: Element> Evaluated<T> for Items<'_, T> {
         let count = count(ranges);
         if state.len() < count {
             let len = count.saturating_mul(size_of::<T>()) as u64;
-            self.view.array().schunk().allow_scratch(READ, len)?;
+            self.view.array().schunk().allow_scratch(len).doing(READ)?;
             // The old items are not needed.
             *state = Vec::new();
-            *state = make_items(count, READ, |_| Ok(()))?;
+            *state = make_items(count, |_| Ok(())).doing(READ)?;
         }
         let items = &mut state[..count];
         let (reading, window) = from.reading(self.view.array());

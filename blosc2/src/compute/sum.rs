@@ -30,7 +30,6 @@ impl Sum {
         Self::new(all, error - (all - sum))
     }
 
-    /// Returns `count` times a number.
     pub(super) fn repeated(number: f64, count: u64) -> Self {
         // Both parts of the count are exact. The fused multiplication returns the error of the product.
         let part = |count: u64| {
@@ -176,7 +175,6 @@ impl<T: Distance> Moments<T> {
         Self { count: count as u64, shift, distances: distances.into(), squares: squares.into() }
     }
 
-    /// Returns the variance.
     pub(super) fn variance(&self, ddof: u64) -> f64 {
         self.squares.total() / self.count.saturating_sub(ddof) as f64
     }

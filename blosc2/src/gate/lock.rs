@@ -49,7 +49,6 @@ struct LockState {
     sequence: u64,
 }
 
-/// The mode of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LockKind {
     Shared,
@@ -60,7 +59,7 @@ impl FrameLock {
     /// Opens the lock file of the frame at `frame`, without locking. Creates the file if it does not exist.
     pub(super) fn open(frame: &Path, is_directory: bool) -> Result<Self> {
         let failed = |error| {
-            Error::from_io("open the lock of a frame", &path_of(frame, is_directory), error)
+            Error::of_io("open the lock of a frame", error).at(&path_of(frame, is_directory))
         };
         let real = fs::canonicalize(frame).map_err(failed)?;
         let mut files: Vec<(PathBuf, File)> = Vec::new();
@@ -121,7 +120,7 @@ impl LockState {
                         ErrorKind::WouldBlock => {
                             Error::new(crate::ErrorKind::Busy, LOCK, NOT_WAITED).at(&*path)
                         }
-                        _ => Error::from_io(LOCK, &*path, error),
+                        _ => Error::of_io(LOCK, error).at(&*path),
                     };
                     self.unlock(taken);
                     return Err(error);

@@ -95,7 +95,6 @@ struct OpenFileState {
     is_changing: bool,
     /// The number of waiting changes.
     waiting: usize,
-    /// The number of changes.
     changes: u64,
     /// The numbers of the running calls of closures, and the number of all calls up to now.
     calls: BTreeSet<u64>,
@@ -161,7 +160,7 @@ impl Gate {
     /// - [`ErrorKind::NotFound`], [`ErrorKind::Io`]: the file cannot be opened.
     pub(crate) fn of_path(path: &Path, claim: Claim) -> Result<Self> {
         const TRIES: usize = 100;
-        let io = |error| Error::from_io("open a frame", path, error);
+        let io = |error| Error::of_io("open a frame", error).at(path);
         for _ in 0..TRIES {
             let metadata = path.metadata().map_err(io)?;
             // Opening a pipe would block. Other files are opened: if a file is not open, it may be removed, and another
@@ -222,7 +221,6 @@ impl Gate {
         if has_lock(path, is_directory) { self.with_lock(path, is_directory) } else { Ok(self) }
     }
 
-    /// Returns the identity of the file.
     pub(super) fn id(&self) -> &FileId {
         &self.id
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use blosc2_format::dtype::{Kind, MAX_NESTING, MAX_SIZE};
 
-use crate::{Dtype, Error, ErrorKind, Result};
+use crate::{Dtype, ErrorKind, Reason, Result};
 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an item of chunks and arrays",
@@ -422,10 +422,9 @@ impl<T: Element> Drop for Written<'_, T> {
 /// Creates a vector of items whose bytes `fill` writes. `fill` receives zeroed bytes.
 pub(crate) fn make_items<T: Element>(
     len: usize,
-    doing: &str,
     fill: impl FnOnce(&mut [u8]) -> Result<()>,
-) -> Result<Vec<T>> {
-    let mut items = zeroed::<T>(len, doing)?;
+) -> Result<Vec<T>, Reason> {
+    let mut items = zeroed::<T>(len)?;
     // SAFETY: `zeroed` has initialized all bytes, including padding. No items have been written since then. The items
     // are made valid before they are returned. If `fill` fails, the memory is freed, and no item is dropped, because
     // items are `Copy`.
@@ -464,12 +463,12 @@ pub(crate) fn are_valid<T: Element>(bytes: &[u8]) -> bool {
 /// Returns a vector of zeroed items. The allocator provides zeroed memory, so that this function does not write to it.
 ///
 /// A failed allocation is an error: a size that a file specifies must not abort the process.
-pub(crate) fn zeroed<T: Element>(len: usize, doing: &str) -> Result<Vec<T>> {
+pub(crate) fn zeroed<T: Element>(len: usize) -> Result<Vec<T>, Reason> {
     if len == 0 {
         return Ok(Vec::new());
     }
     let size = len.saturating_mul(size_of::<T>());
-    let out_of_memory = || Error::new(ErrorKind::OutOfMemory, doing, format_args!("{size} bytes"));
+    let out_of_memory = || Reason::new(ErrorKind::OutOfMemory, format_args!("{size} bytes"));
     let layout = std::alloc::Layout::array::<T>(len).map_err(|_| out_of_memory())?;
     // SAFETY: the size of the layout is greater than 0, because the size of an `Element` is.
     let start = unsafe { std::alloc::alloc_zeroed(layout) };
@@ -651,21 +650,21 @@ mod tests {
 
     #[test]
     fn items_are_made_of_any_bytes() {
-        let items = make_items::<Padded>(2, "test", |bytes| {
+        let items = make_items::<Padded>(2, |bytes| {
             assert!(bytes.iter().all(|&byte| byte == 0) && bytes.len() == 24);
             bytes.fill(0x55);
             Ok(())
         });
         let items = items.unwrap();
         assert_eq!(items[1].inner[1], Inner { number: 0x5555, is: [true] });
-        assert_eq!(make_items::<[bool; 2]>(2, "test", |_| Ok(())).unwrap(), [[false; 2]; 2]);
-        assert!(make_items::<bool>(0, "test", |_| Ok(())).unwrap().is_empty());
-        let failed = make_items::<bool>(2, "test", |bytes| {
+        assert_eq!(make_items::<[bool; 2]>(2, |_| Ok(())).unwrap(), [[false; 2]; 2]);
+        assert!(make_items::<bool>(0, |_| Ok(())).unwrap().is_empty());
+        let failed = make_items::<bool>(2, |bytes| {
             bytes.fill(9);
-            Err(Error::new(ErrorKind::Io, "test", "nothing"))
+            Err(crate::Error::new(ErrorKind::Io, "test", "nothing"))
         });
         assert_eq!(failed.unwrap_err().kind(), ErrorKind::Io);
-        let huge = make_items::<u64>(usize::MAX / 4, "test", |_| Ok(()));
+        let huge = make_items::<u64>(usize::MAX / 4, |_| Ok(()));
         assert_eq!(huge.unwrap_err().kind(), ErrorKind::OutOfMemory);
     }
 

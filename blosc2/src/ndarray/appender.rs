@@ -8,7 +8,7 @@ use super::NDArray;
 use super::shape::check_others;
 use super::transfer::{Given, ItemSource};
 use crate::support::memory::reserve;
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Result};
 
 const DOING: &str = "append to an array";
 
@@ -74,8 +74,8 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
     /// returns. After an error, an owned array is dropped.
     pub fn new(array: A, axis: usize) -> Result<Self> {
         let found: &NDArray = array.borrow();
-        found.check_axis(axis, DOING)?;
-        found.schunk.check_change(DOING, crate::schunk::Access::Write)?;
+        found.check_axis(axis).doing(DOING)?;
+        found.schunk.check_change(crate::schunk::Access::Write).doing(DOING)?;
         let shape = found.shape().to_vec();
         Ok(Self { array: Some(array), axis, items: Vec::new(), filled: 0, room: 0, shape })
     }
@@ -134,8 +134,8 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
     pub fn append<'s>(&mut self, items: impl ItemSource<'s>) -> Result<()> {
         let items = items.into_items();
         let view = self.array().view();
-        items.check_shape((&view, view.array.shape()), Some(self.axis), DOING)?;
-        let bytes = items.into_stored(&view, DOING)?;
+        items.check_shape((&view, view.array.shape()), Some(self.axis)).doing(DOING)?;
+        let bytes = items.into_stored(&view).doing(DOING)?;
         self.append_bytes(&bytes)
     }
 
@@ -151,7 +151,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
             let detail = format!(
                 "one index along axis {axis} of the shape {shape:?} has {slab} bytes, got {found}"
             );
-            return Err(self.array().schunk.error(ErrorKind::InvalidArgument, DOING, detail));
+            return Err(self.array().schunk.error(ErrorKind::InvalidArgument, detail).doing(DOING));
         }
         if count == 0 {
             return Ok(());
@@ -196,7 +196,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         }
         self.look_at_shape();
         let (outer, inner) = self.run();
-        reserve(&mut self.items, outer * range.len() * inner, DOING)?;
+        reserve(&mut self.items, outer * range.len() * inner).doing(DOING)?;
         turn(bytes, (count, inner), range.clone(), &mut self.items);
         self.filled += range.len() as u64;
         Ok(())
@@ -212,7 +212,7 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         let mut ordered = Vec::new();
         let written = match outer {
             1 => self.write(&items),
-            _ => reserve(&mut ordered, items.len(), DOING).and_then(|()| {
+            _ => reserve(&mut ordered, items.len()).doing(DOING).and_then(|()| {
                 turn(&items, (outer, inner), 0..outer, &mut ordered);
                 self.write(&ordered)
             }),
@@ -227,9 +227,10 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
     /// Appends items in C order.
     fn write(&mut self, items: &[u8]) -> Result<()> {
         let (array, axis) = (self.array(), self.axis);
-        check_others(&self.shape, array.shape(), axis, DOING)
+        check_others(&self.shape, array.shape(), axis)
+            .doing(DOING)
             .map_err(|error| array.schunk.at(error))?;
-        self.array_mut().put_in(DOING, axis, None, Given::Raw(Cow::Borrowed(items)))
+        self.array_mut().put_in(axis, None, Given::Raw(Cow::Borrowed(items))).doing(DOING)
     }
 
     /// Returns the number of contiguous runs of bytes at one index of the axis, and the length of each run.

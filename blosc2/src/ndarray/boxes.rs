@@ -12,7 +12,7 @@ use super::view::NDArrayView;
 use super::{NDArray, NUMPY_FORMAT};
 use crate::closures::{Closures, registered};
 use crate::schunk::{Fetched, Reading, Wanted};
-use crate::{Error, ErrorKind, Result, Threads};
+use crate::{Doing, ErrorKind, Reason, Result, Threads};
 
 impl NDArrayView<'_> {
     /// Whether the view contains all items of the array, or a field of them, with unchanged axes.
@@ -40,14 +40,13 @@ impl NDArrayView<'_> {
         &self,
         (other, shape): (&NDArrayView<'_>, &[u64]),
         axis: Option<usize>,
-        doing: &str,
-    ) -> Result<()> {
+    ) -> Result<(), Reason> {
         let found = self.shape();
         if !are_equal_except(axis, &found, shape) {
             let except =
                 axis.map_or(String::new(), |axis| format!(" on an axis other than {axis}"));
             let detail = format!("the shapes {shape:?} and {found:?} differ{except}");
-            return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+            return Err(Reason::new(ErrorKind::InvalidArgument, detail));
         }
         let (texts, dtypes) =
             ((other.dtype_text(), self.dtype_text()), other.dtype().zip(self.dtype()));
@@ -55,7 +54,7 @@ impl NDArrayView<'_> {
             texts.0 == texts.1 || dtypes.is_some_and(|(one, two)| one.is_equivalent(two));
         if other.part().len != self.part().len || !are_same {
             let detail = format!("the dtypes {} and {} differ", texts.0.0, texts.1.0);
-            return Err(Error::new(ErrorKind::TypeMismatch, doing, detail));
+            return Err(Reason::new(ErrorKind::TypeMismatch, detail));
         }
         Ok(())
     }
@@ -68,13 +67,12 @@ impl NDArrayView<'_> {
         ranges: &[Range<u64>],
         (to, extent): (Vec<u64>, Vec<u64>),
         bytes: &mut [u8],
-        doing: &str,
-    ) -> Result<()> {
-        self.planned(reading, ranges, doing, |plan| match self.part() {
+    ) -> Result<(), Reason> {
+        self.planned(reading, ranges, |plan| match self.part() {
             ItemPart { len: 0, .. } => Ok(()),
             part => {
                 let sink = Sink::in_box(plan, part, (&extent, &to), bytes, true);
-                self.gather_alone((reading, &Fetched::default()), sink)
+                Ok(self.gather_alone((reading, &Fetched::default()), sink)?)
             }
         })
     }
@@ -88,13 +86,14 @@ impl NDArrayView<'_> {
         ranges: &[Range<u64>],
     ) -> Result<Vec<Wanted>> {
         let NDArray { schunk, readers, .. } = self.array;
-        self.planned(reading, ranges, READ, |plan| {
+        self.planned(reading, ranges, |plan| {
             let is_fetched = plan.nchunks() == 1 || schunk.is_remote(reading);
             if !is_fetched || self.are_equal_special(reading, &plan)? {
                 return Ok(Vec::new());
             }
             Ok(plan.chunks().filter_map(|chunk| readers.wanted(reading, &chunk)).collect())
         })
+        .doing(READ)
     }
 
     /// Returns whether the index has the same special value for all chunks of a plan.
@@ -120,9 +119,10 @@ impl NDArrayView<'_> {
         ranges: &[Range<u64>],
         bytes: &mut [u8],
     ) -> Result<()> {
-        self.planned(from.0, ranges, READ, |plan| {
-            self.gather_alone(from, Sink::new(plan, self.part(), bytes, false))
+        self.planned(from.0, ranges, |plan| {
+            Ok(self.gather_alone(from, Sink::new(plan, self.part(), bytes, false))?)
         })
+        .doing(READ)
     }
 
     /// Calls `work` with the plan of a box of the view.
@@ -130,13 +130,12 @@ impl NDArrayView<'_> {
         &self,
         reading: &Reading<'_>,
         ranges: &[Range<u64>],
-        doing: &str,
-        work: impl FnOnce(Plan<'_>) -> Result<R>,
-    ) -> Result<R> {
+        work: impl FnOnce(Plan<'_>) -> Result<R, Reason>,
+    ) -> Result<R, Reason> {
         let region = self.region.part(ranges);
         let now = self.array.geometry_now(reading)?;
         let geometry = now.as_ref().unwrap_or(&self.array.geometry);
-        work(Plan::new(geometry, Items::Region(&region), doing)?)
+        work(Plan::new(geometry, Items::Region(&region))?)
     }
 
     /// Reads items of the array on this thread.
@@ -158,7 +157,7 @@ impl NDArrayView<'_> {
         ranges: &[Range<u64>],
     ) -> Result<Option<Vec<u8>>> {
         let schunk = &self.array.schunk;
-        self.planned(reading, ranges, READ, |plan| {
+        self.planned(reading, ranges, |plan| {
             let Some(first) = plan.chunk_numbers().next() else { return Ok(None) };
             let is_special = match window.map(|window| window.get(first)) {
                 _ if plan.nchunks() > 1 => self.are_equal_special(reading, &plan)?,
@@ -172,10 +171,13 @@ impl NDArrayView<'_> {
             }
             let none = Fetched::default();
             let fetched = window.unwrap_or(&none);
-            schunk.with_chunk_or_fetched(reading, first, Some(&[]), fetched, |chunk, decoder| {
-                Ok(gather::repeated_item(chunk, plan.geometry().typesize(), decoder))
-            })
+            schunk
+                .with_chunk_or_fetched(reading, first, Some(&[]), fetched, |chunk, decoder| {
+                    Ok(gather::repeated_item(chunk, plan.geometry().typesize(), decoder))
+                })
+                .map_err(Reason::from)
         })
+        .doing(READ)
     }
 
     /// Returns the compressed chunk that contains exactly the items of this box. The box is the one of a chunk of
@@ -196,16 +198,18 @@ impl NDArrayView<'_> {
         if self.field.is_some() || !self.region.is_box() {
             return Ok(None);
         }
-        self.planned(reading, ranges, READ, |plan| {
+        self.planned(reading, ranges, |plan| {
             let Some(number) = plan.whole_chunk() else { return Ok(None) };
-            array.schunk.with_chunk_in(reading, number, None, |chunk, _| {
+            let chunk = array.schunk.with_chunk_in(reading, number, None, |chunk, _| {
                 // User-defined codecs and filters may depend on the index of the chunk.
                 let header = chunk.header();
                 let is_free = registered(header.codec(), &header.filters) == Closures::None;
                 let is_regular = is_free && array.schunk.is_regular(chunk, plan.geometry());
                 Ok(is_regular.then(|| chunk.as_bytes().to_vec()))
-            })
+            })?;
+            Ok(chunk)
         })
+        .doing(READ)
     }
 }
 

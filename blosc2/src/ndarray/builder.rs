@@ -29,7 +29,8 @@ use crate::schunk::{Created, Store};
 use crate::support::memory::reserve;
 use crate::support::progress::Progress;
 use crate::{
-    CParams, Codec, Dtype, Error, ErrorKind, Filter, OpenOptions, Result, SChunk, Special, Target,
+    CParams, Codec, Doing, Dtype, Error, ErrorKind, Filter, OpenOptions, Reason, Result, SChunk,
+    Special, Target,
 };
 
 pub(super) const MAKE: &str = "create an array";
@@ -342,7 +343,7 @@ impl NDArrayBuilder {
         items: impl ItemSource<'s>,
         shape: impl PerAxis,
     ) -> Result<NDArray> {
-        self.create_of(items.into_items(), &sizes(&shape, "shape", MAKE)?)
+        self.create_of(items.into_items(), &sizes(&shape, "shape").doing(MAKE)?)
     }
 
     pub(super) fn create_of(mut self, items: Given<'_>, shape: &[u64]) -> Result<NDArray> {
@@ -426,7 +427,7 @@ impl NDArrayBuilder {
         shape: impl PerAxis,
     ) -> Result<NDArray> {
         let mut items = items.into_iter();
-        let shape = &sizes(&shape, "shape", MAKE)?[..];
+        let shape = &sizes(&shape, "shape").doing(MAKE)?[..];
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
         let order = self.order(shape, &dtype, typesize)?;
         order.make(&mut |schunk, geometry| {
@@ -448,7 +449,7 @@ impl NDArrayBuilder {
                 let end = rows.min(start + step);
                 let count = usize::try_from((end - start) * row).unwrap_or(usize::MAX);
                 slab.clear();
-                reserve(&mut slab, count, MAKE)?;
+                reserve(&mut slab, count).doing(MAKE)?;
                 slab.extend(items.by_ref().take(count));
                 if slab.len() < count {
                     return wrong("fewer");
@@ -494,7 +495,7 @@ impl NDArrayBuilder {
     ///   [`Special::Nan`], and the dtype is not a floating-point dtype of 4 or 8 bytes.
     #[doc(alias("b2nd_nans", "b2nd_uninit", "nans", "uninit", "empty"))]
     pub fn special(self, special: Special, shape: impl PerAxis) -> Result<NDArray> {
-        let shape = &sizes(&shape, "shape", MAKE)?[..];
+        let shape = &sizes(&shape, "shape").doing(MAKE)?[..];
         let (dtype, typesize) = self.dtype_of_bytes()?;
         let dtype = &*dtype;
         match special {
@@ -540,7 +541,7 @@ impl NDArrayBuilder {
     /// - [`ErrorKind::InvalidArgument`]: `item` is not one item.
     #[doc(alias = "b2nd_full")]
     pub fn full<'s>(mut self, item: impl ItemSource<'s>, shape: impl PerAxis) -> Result<NDArray> {
-        let shape = &sizes(&shape, "shape", MAKE)?[..];
+        let shape = &sizes(&shape, "shape").doing(MAKE)?[..];
         let item = item.into_items();
         let (dtype, typesize) = self.dtype_of(&item)?;
         let item = &item.into_bytes()?[..];
@@ -594,13 +595,13 @@ impl NDArrayBuilder {
         shape: impl PerAxis,
         fill: impl Fn(&[Range<u64>], &mut [u8]) -> std::result::Result<(), E> + Sync,
     ) -> Result<NDArray> {
-        let shape = &sizes(&shape, "shape", MAKE)?[..];
+        let shape = &sizes(&shape, "shape").doing(MAKE)?[..];
         let (dtype, typesize) = self.dtype_of_bytes()?;
         self.by_boxes(shape, (&dtype, typesize), Sources::default(), &|ranges, bytes| {
             fill(ranges, bytes).map_err(|error| {
                 let error = error.into();
                 let detail = format!("the closure that fills {ranges:?} failed: {error}");
-                Error::from_closure(MAKE, detail, Some(error))
+                Reason::from_closure(detail, Some(error)).doing(MAKE)
             })
         })
     }
@@ -637,7 +638,7 @@ impl NDArrayBuilder {
                         // The closure may use the sources, which are being read.
                         let _calling: Vec<_> =
                             sources.arrays.iter().map(|array| array.schunk.calling()).collect();
-                        progress.report(MAKE, done, count as u64)?;
+                        progress.report(done, count as u64).doing(MAKE)?;
                         Ok(spare)
                     },
                 )?;
@@ -764,7 +765,7 @@ impl NDArrayBuilder {
             return too_large(detail);
         }
         let meta = Meta {
-            shape: stored_shape(shape, MAKE)?,
+            shape: stored_shape(shape).doing(MAKE)?,
             chunks: stored_sizes(&chunks),
             blocks: stored_sizes(&blocks),
             dtype: None,
@@ -840,7 +841,7 @@ impl Order {
         let own =
             Meta { dtype: Some(dtype), dtype_format: builder.dtype_format, ..meta_of(&geometry) };
         let own = own.to_bytes();
-        let own = own.map_err(|error| Error::from_format(MAKE, error))?;
+        let own = own.doing(MAKE)?;
         let metalayers: Vec<_> =
             [(NAME.to_owned(), own)].into_iter().chain(options.meta.clone()).collect();
         let chunksize = ChunkSize::new(geometry.chunk_len() as u32);
@@ -855,7 +856,7 @@ impl Order {
             Ok(schunk)
         };
         let target = target.map_or_else(|| Ok(Target::memory()), |slot| taken(&slot))?;
-        let mut schunk = match target.create(MAKE, options.replace, options.safety(), fill)? {
+        let mut schunk = match target.create(options.replace, options.safety(), fill).doing(MAKE)? {
             Created::Frame(schunk) => schunk,
             Created::At(path) => options.clone().write(true).replace(false).open(path)?,
         };

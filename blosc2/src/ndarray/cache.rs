@@ -70,7 +70,6 @@ impl Blocks<'_> {
         found.map(|bytes| work(bytes)).is_some()
     }
 
-    /// Returns whether a block is in the cache.
     pub(super) fn has(&self, chunk: usize, block: usize) -> bool {
         let state = self.cache.state.lock();
         state.version == self.version && state.blocks.contains(&(chunk, block))

@@ -7,8 +7,8 @@ use super::gather::READ;
 use super::plan::Plan;
 use super::selection::Selection;
 use super::transfer::FromItems;
-use crate::Result;
 use crate::schunk::ChunkInfo;
+use crate::{Doing, Result};
 
 impl NDArray {
     fn nchunks(&self) -> usize {
@@ -41,7 +41,7 @@ impl NDArray {
         &self,
         selection: impl Into<Selection>,
     ) -> Result<impl ExactSizeIterator<Item = ArrayChunk<'_>> + DoubleEndedIterator> {
-        let region = self.view().select(&selection.into(), READ)?.region;
+        let region = self.view().select(&selection.into()).doing(READ)?.region;
         let indices: Vec<usize> =
             Plan::of_region(&self.geometry, &region).chunk_numbers().collect();
         Ok(indices.into_iter().map(|index| self.array_chunk(index)))

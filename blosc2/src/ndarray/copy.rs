@@ -14,7 +14,7 @@ use crate::dtype::Kind;
 use crate::item::element::{Element, bytes_of};
 use crate::schunk::Reading;
 use crate::support::memory::resize;
-use crate::{Dtype, Error, ErrorKind, Result};
+use crate::{Doing, Dtype, Error, ErrorKind, Result};
 
 impl NDArrayBuilder {
     /// Creates an array by calling a function with the index of each item. NumPy: `fromfunction`.
@@ -38,7 +38,7 @@ impl NDArrayBuilder {
         shape: S,
         item: impl Fn(S::Index<'_>) -> T + Sync,
     ) -> Result<NDArray> {
-        let shape = &sizes(&shape, "shape", MAKE)?[..];
+        let shape = &sizes(&shape, "shape").doing(MAKE)?[..];
         let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
             let mut index: Vec<u64> = ranges.iter().map(|range| range.start).collect();
             // One row of the block at a time.
@@ -171,7 +171,7 @@ impl NDArrayBuilder {
                 return Ok(Data::Compressed(chunk));
             }
             team.boxed(scratch, &ranges, &|ranges, bytes| {
-                view.read_box(&reading, ranges, whole(ranges), bytes, MAKE)
+                view.read_box(&reading, ranges, whole(ranges), bytes).doing(MAKE)
             })
         })
     }
@@ -203,7 +203,7 @@ impl NDArrayBuilder {
                 None => array.dtype_str().unwrap_or("of unknown dtype").to_owned(),
             };
             let detail = format!("the items are {dtype}, expected integers, f32, f64 or bool");
-            view.error(ErrorKind::TypeMismatch, MAKE, detail)
+            view.error(ErrorKind::TypeMismatch, detail).doing(MAKE)
         };
         let dtype = view.dtype().filter(|dtype| dtype.size() == view.part().len);
         let dtype = dtype.ok_or_else(wrong)?;
@@ -215,8 +215,8 @@ impl NDArrayBuilder {
         let sources = Sources { arrays: &[array], vlmeta: view.is_array() };
         builder.by_boxes(&shape, (&name, size), sources, &|ranges, bytes| {
             let mut from = Vec::new();
-            resize(&mut from, bytes.len() / size * dtype.size(), MAKE)?;
-            view.read_box(&reading, ranges, whole(ranges), &mut from, MAKE)?;
+            resize(&mut from, bytes.len() / size * dtype.size()).doing(MAKE)?;
+            view.read_box(&reading, ranges, whole(ranges), &mut from).doing(MAKE)?;
             swapped.apply(&mut from);
             let items: Vec<T> = from.chunks_exact(dtype.size()).map(number).collect();
             bytes.copy_from_slice(&bytes_of(&items));
@@ -290,7 +290,7 @@ impl NDArrayBuilder {
         let mut starts = Vec::with_capacity(views.len());
         let mut end = 0u64;
         for view in views {
-            view.check_joins((first, &first.shape()), Some(axis), MAKE)?;
+            view.check_joins((first, &first.shape()), Some(axis)).doing(MAKE)?;
             starts.push(end);
             end = end.saturating_add(view.shape()[axis]);
         }
@@ -345,7 +345,7 @@ impl NDArrayBuilder {
                     if let Some((part, low)) = part(index, ranges) {
                         to[axis] = low - ranges[axis].start;
                         let (to, reading) = (to.clone(), &arrays[readings[index]].1);
-                        view.read_box(reading, &part, (to, extent.clone()), bytes, MAKE)?;
+                        view.read_box(reading, &part, (to, extent.clone()), bytes).doing(MAKE)?;
                     }
                 }
                 Ok(())

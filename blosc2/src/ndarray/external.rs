@@ -10,7 +10,7 @@ use super::selection::{AxisSelection, Selection};
 use super::transfer::{FillItems, FromItems, Given, IntoItems, ItemBuffer, ItemSource, ReadItems};
 use super::view::{ItemType, Selected};
 use crate::item::element::{Element, bytes_of};
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Result};
 
 impl From<SliceInfoElem> for AxisSelection {
     fn from(elem: SliceInfoElem) -> Self {
@@ -44,7 +44,7 @@ impl<T: Element, D: Dimension> ReadItems for Array<T, D> {
     fn read_items(selected: &Selected<'_>) -> Result<Self> {
         // The items fit in memory, so each size fits in a `usize`.
         let shape: Vec<usize> = selected.shape().iter().map(|&size| size as usize).collect();
-        let invalid = |detail| selected.view.error(ErrorKind::InvalidArgument, READ, detail);
+        let invalid = |detail| selected.view.error(ErrorKind::InvalidArgument, detail).doing(READ);
         if D::NDIM.is_some_and(|ndim| ndim != shape.len()) {
             let (ndim, asked) = (shape.len(), D::NDIM.unwrap_or(0));
             let detail = format!("the selection has {ndim} dimensions, the array type {asked}");
@@ -60,12 +60,12 @@ impl<T: Element, D: Dimension> ItemBuffer for ArrayViewMut<'_, T, D> {}
 impl<T: Element, D: Dimension> FillItems for ArrayViewMut<'_, T, D> {
     fn fill_from(mut self, selected: &Selected<'_>) -> Result<()> {
         let (view, part) = (&selected.view, selected.view.part());
-        let swap = view.check_type(ItemType::of::<T>(), READ)?;
+        let swap = view.check_type(ItemType::of::<T>()).doing(READ)?;
         let (expected, found) = (selected.shape(), self.shape());
         if !expected.iter().copied().eq(found.iter().map(|&size| size as u64)) {
             let detail =
                 format!("the selected items have the shape {expected:?}, the view {found:?}");
-            return Err(view.error(ErrorKind::InvalidArgument, READ, detail));
+            return Err(view.error(ErrorKind::InvalidArgument, detail).doing(READ));
         }
         if part.len == 0 {
             return Ok(());

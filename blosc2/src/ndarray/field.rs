@@ -2,7 +2,7 @@
 
 use super::NDArray;
 use super::view::{Field, NDArrayView};
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Reason, Result};
 
 impl NDArray {
     /// Returns a view of one field of an array of structures. NumPy and Python: `array["name"]`.
@@ -45,24 +45,24 @@ impl NDArrayView<'_> {
     /// # Errors
     /// Fails with the errors of [`NDArray::field`].
     pub fn field(&self, name: &str) -> Result<Self> {
-        Ok(Self { field: Some(self.find_field(name)?), ..self.clone() })
+        Ok(Self { field: Some(self.find_field(name).doing(FIELD)?), ..self.clone() })
     }
 
-    pub(super) fn find_field(&self, name: &str) -> Result<Field> {
+    pub(super) fn find_field(&self, name: &str) -> Result<Field, Reason> {
         let outer = self.part();
         let Some(dtype) = self.dtype().filter(|dtype| dtype.size() == outer.len) else {
             let found = self.array.dtype_str().unwrap_or("of unknown dtype");
             let detail = format!("the items are {found}, expected structures of a known dtype");
-            return Err(self.error(ErrorKind::TypeMismatch, FIELD, detail));
+            return Err(self.error(ErrorKind::TypeMismatch, detail));
         };
         let Some(fields) = dtype.fields() else {
             let detail = format!("the items are {dtype}, expected structures");
-            return Err(self.error(ErrorKind::TypeMismatch, FIELD, detail));
+            return Err(self.error(ErrorKind::TypeMismatch, detail));
         };
         let Some(field) = fields.iter().find(|field| field.name() == name) else {
             let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
             let detail = format!("there is no field `{name}`; the fields are {}", names.join(", "));
-            return Err(self.error(ErrorKind::InvalidArgument, FIELD, detail));
+            return Err(self.error(ErrorKind::InvalidArgument, detail));
         };
         Ok(Field { offset: outer.offset + field.offset(), dtype: field.dtype().clone() })
     }

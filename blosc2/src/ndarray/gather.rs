@@ -16,7 +16,7 @@ use crate::chunk::decoder::{Decoder, nan};
 use crate::closures;
 use crate::schunk::{Fetched, Reading, Wanted};
 use crate::support::memory::{Target, resize};
-use crate::{ChunkRef, DParams, Error, ErrorKind, Result, SChunk, Threads};
+use crate::{ChunkRef, DParams, Doing, Error, ErrorKind, Result, SChunk, Threads};
 
 pub(crate) const READ: &str = "read from an array";
 
@@ -87,7 +87,7 @@ impl Readers {
         let plan = sink.plan();
         let geometry = plan.geometry();
         let nchunks = plan.nchunks();
-        schunk.allow_scratch(READ, plan.most_blocks().saturating_mul(PLANNED))?;
+        schunk.allow_scratch(plan.most_blocks().saturating_mul(PLANNED)).doing(READ)?;
         let mut threads: usize = closures::threads(threads.for_any()).unsigned_abs().into();
         if threads > 1 && nchunks < CHUNKS_PER_THREAD {
             let blocks: usize = plan.chunks().map(|chunk| chunk.nblocks()).sum();
@@ -233,7 +233,7 @@ impl Gathering<'_> {
         // For each call, C prepares the reference of the delta filter and the dictionary again.
         let prepared = chunk.uses_delta() || header.dictionary;
         // A chunk of any size can be read block by block.
-        let too_large = || self.schunk.allow_scratch(READ, chunk.nbytes() as u64).is_err();
+        let too_large = || self.schunk.allow_scratch(chunk.nbytes() as u64).doing(READ).is_err();
         let alone = needed.len() == 1 || len >= SINGLE_BLOCK && !prepared || too_large();
         // Codecs for arrays may take parts of blocks for cells.
         if same && alone && !chunk.needs_shape() {
@@ -245,7 +245,7 @@ impl Gathering<'_> {
                     decoder.range(chunk, start, target)?;
                     continue;
                 }
-                resize(&mut scratch.block, len, READ)?;
+                resize(&mut scratch.block, len).doing(READ)?;
                 if self.cache.is_none() {
                     let pieces = |visit: &mut dyn FnMut(Range<usize>)| place.each_range(visit);
                     decoder.pieces(chunk, start, pieces, &mut scratch.block)?;
@@ -257,8 +257,8 @@ impl Gathering<'_> {
             }
             return Ok(());
         }
-        self.schunk.allow_scratch(READ, chunk.nbytes() as u64)?;
-        resize(&mut scratch.chunk, chunk.nbytes(), READ)?;
+        self.schunk.allow_scratch(chunk.nbytes() as u64).doing(READ)?;
+        resize(&mut scratch.chunk, chunk.nbytes()).doing(READ)?;
         if header.variable_blocks {
             decoder.decompress(chunk, Target::of(&mut scratch.chunk))?;
         } else {

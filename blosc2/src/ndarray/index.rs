@@ -1,7 +1,7 @@
 //! One integer for each axis: indices of items, and shapes.
 
 use super::selection::{AxisIndex, ToI128, each_tuple};
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// A sequence with one integer for each axis: a shape, or the index of an item.
 ///
@@ -78,12 +78,12 @@ pub trait Integers {
 
 /// Returns the integers of a shape; fails if one of them is negative. `what` is the name of the shape in the error
 /// message.
-pub(super) fn sizes(shape: &impl PerAxis, what: &str, doing: &str) -> Result<Vec<u64>> {
+pub(super) fn sizes(shape: &impl PerAxis, what: &str) -> Result<Vec<u64>, Reason> {
     let size = |axis| {
         let size = shape.along(axis);
         u64::try_from(size).map_err(|_| {
             let detail = format!("axis {axis} of the {what}: {size}, expected at least 0");
-            Error::new(ErrorKind::InvalidArgument, doing, detail)
+            Reason::new(ErrorKind::InvalidArgument, detail)
         })
     };
     (0..shape.ndim()).map(size).collect()

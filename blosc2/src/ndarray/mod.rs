@@ -39,7 +39,8 @@ use crate::gate::Version;
 use crate::schunk::{Access, Reading};
 use crate::schunk::{Metalayers, MetalayersMut};
 use crate::{
-    Advice, CParams, DParams, Dtype, Error, ErrorKind, OpenOptions, Result, SChunk, Target,
+    Advice, CParams, DParams, Doing, Dtype, Error, ErrorKind, OpenOptions, Reason, Result, SChunk,
+    Target,
 };
 
 pub use appender::Appender;
@@ -226,12 +227,12 @@ impl NDArray {
             };
             let advice = Advice::OpenStoredItems;
             let detail = format!("its metalayer `{name}` marks {what}; {advice}");
-            return Err(schunk.error(ErrorKind::Unsupported, OPEN, detail));
+            return Err(schunk.error(ErrorKind::Unsupported, detail).doing(OPEN));
         }
         let array = from_python_object(schunk)?;
         if let Some(dtype) = array.dtype().filter(|dtype| dtype.has_pointers()) {
             let detail = format!("its items `{dtype}` are pointers to Python objects, not data");
-            return Err(array.schunk.error(ErrorKind::Unsupported, OPEN, detail));
+            return Err(array.schunk.error(ErrorKind::Unsupported, detail).doing(OPEN));
         }
         Ok(array)
     }
@@ -482,7 +483,7 @@ impl NDArray {
             return Ok(None);
         }
         let (geometry, _) = parse(reading, &self.schunk)?;
-        check_cut(&self.geometry, &geometry, OPEN)?;
+        check_cut(&self.geometry, &geometry).doing(OPEN)?;
         Ok((geometry != self.geometry).then_some(geometry))
     }
 
@@ -490,17 +491,16 @@ impl NDArray {
     /// `work` returns.
     fn changing<R>(
         &mut self,
-        doing: &str,
-        work: impl FnOnce(Change<'_>) -> Result<R>,
-    ) -> Result<R> {
-        self.schunk.check_change(doing, Access::Write)?;
+        work: impl FnOnce(Change<'_>) -> Result<R, Reason>,
+    ) -> Result<R, Reason> {
+        self.schunk.check_change(Access::Write)?;
         let Self { schunk, geometry, readers, writers, version, .. } = self;
-        let result = schunk.with_lock(|schunk| {
+        let result: Result<R, Reason> = schunk.with_lock(|schunk| {
             let (now, seen) = {
                 let reading = schunk.reading()?;
                 (parse(&reading, schunk)?.0, reading.version())
             };
-            check_cut(geometry, &now, doing)?;
+            check_cut(geometry, &now)?;
             (*geometry, *version) = (now, seen);
             let result = work(Change { schunk, geometry, readers, writers });
             // An error of this read does not affect the result: the change has ended. A failed change may be stored
@@ -573,7 +573,7 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
     let Some(meta) = reading.array_meta() else {
         return Err(invalid("it is a super-chunk without the metalayer of an array".to_owned()));
     };
-    let meta = Meta::parse(meta).map_err(|error| Error::from_format(OPEN, error))?;
+    let meta = Meta::parse(meta).doing(OPEN)?;
     // The number of chunks is that of the frame, which was opened with its limits.
     let geometry = cut(&meta, schunk.typesize(), u64::MAX);
     let geometry = geometry.map_err(|error| invalid(error.to_string()))?;
@@ -597,7 +597,7 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
 }
 
 /// Checks that the chunk shape, the block shape and the typesize have not changed.
-fn check_cut(known: &Geometry, now: &Geometry, doing: &str) -> Result<()> {
+fn check_cut(known: &Geometry, now: &Geometry) -> Result<(), Reason> {
     let cut = |geometry: &Geometry| {
         (geometry.chunk_shape().to_vec(), geometry.block_shape().to_vec(), geometry.typesize())
     };
@@ -606,7 +606,7 @@ fn check_cut(known: &Geometry, now: &Geometry, doing: &str) -> Result<()> {
     }
     let detail = "it was replaced by an array with another chunk shape, block shape or typesize: \
                   open it again";
-    Err(Error::new(ErrorKind::InvalidData, doing, detail))
+    Err(Reason::new(ErrorKind::InvalidData, detail))
 }
 
 /// Returns the geometry of an array of at most `chunks` chunks.

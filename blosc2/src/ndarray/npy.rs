@@ -9,7 +9,7 @@ use blosc2_format::npy::Header;
 use super::builder::Sources;
 use super::transfer::RawItems;
 use super::{NDArray, NDArrayBuilder, NDArrayView, NUMPY_FORMAT};
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Result};
 
 const READ: &str = "read an npy file";
 const WRITE: &str = "write an npy file";
@@ -52,7 +52,7 @@ const PIECE: u64 = 64 << 20;
 /// - [`ErrorKind::Io`]: reading fails.
 #[doc(alias("npy", "from_npy", "load"))]
 pub fn read(source: impl ReadAt + Sync, builder: NDArrayBuilder) -> Result<NDArray> {
-    let header = Header::read_at(&source).map_err(|error| Error::from_frame(READ, error))?;
+    let header = Header::read_at(&source).doing(READ)?;
     let (layout, start) = (header.0.layout(), header.1);
     let dtype = header.0.dtype;
     if dtype.has_pointers() {
@@ -106,7 +106,7 @@ pub fn write<'a>(items: impl Into<NDArrayView<'a>>, mut out: impl Write) -> Resu
         return Err(Error::new(ErrorKind::Unsupported, WRITE, detail));
     };
     let header = Header::new(dtype.clone(), view.shape());
-    let header = header.to_bytes().map_err(|error| Error::from_frame(WRITE, error))?;
+    let header = header.to_bytes().doing(WRITE)?;
     out.write_all(&header).map_err(|error| Error::of_io(WRITE, error))?;
     if view.is_empty() {
         return Ok(());

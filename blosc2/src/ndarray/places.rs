@@ -10,7 +10,7 @@ use super::plan::{BlockPlan, ChunkPlan, InBlock, Plan, Point, Run};
 use super::selection::AxisVec;
 use crate::support::memory::Target;
 #[cfg(feature = "ndarray")]
-use crate::{Error, ErrorKind, Result, support::memory::reserve};
+use crate::{ErrorKind, Result, error::Reason, support::memory::reserve};
 
 /// Returns the size in bytes of items of this shape, if each item has `unit` bytes. With a `unit` of 1, this is the
 /// number of items. The result is at most `u64::MAX`.
@@ -534,13 +534,13 @@ impl<'m> Strided<'m> {
     }
 
     /// Returns the bytes of the items, in C order. Items with a stride of 0 may need more memory than they take.
-    pub(super) fn to_bytes(&self, doing: &str) -> Result<Vec<u8>> {
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Reason> {
         let len = len_in_memory(&self.shape, self.size).ok_or_else(|| {
             let detail = format!("items of the shape {:?} do not fit in memory", self.shape);
-            Error::new(ErrorKind::TooLarge, doing, detail)
+            Reason::new(ErrorKind::TooLarge, detail)
         })?;
         let mut bytes = Vec::new();
-        reserve(&mut bytes, len, doing)?;
+        reserve(&mut bytes, len)?;
         let mut index = vec![0; self.shape.len()];
         while bytes.len() < len {
             let distances = index.iter().zip(&self.strides);

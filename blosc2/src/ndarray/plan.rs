@@ -9,7 +9,7 @@ use smallvec::smallvec;
 use super::region::{Positions, Region};
 use super::selection::AxisVec;
 use crate::support::memory::reserve;
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// Items of an array.
 #[derive(Clone, Copy)]
@@ -87,13 +87,13 @@ pub(super) struct Run {
 
 impl<'a> Plan<'a> {
     /// Creates a plan. Fails if another handle has shrunk the array, so that it does not contain all items.
-    pub(super) fn new(geometry: &'a Geometry, items: Items<'a>, doing: &str) -> Result<Self> {
+    pub(super) fn new(geometry: &'a Geometry, items: Items<'a>) -> Result<Self, Reason> {
         match items {
             Items::Region(region) => {
-                region.check_inside(geometry.shape(), doing)?;
+                region.check_inside(geometry.shape())?;
                 Ok(Self::of_region(geometry, region))
             }
-            Items::Points(region, points) => Self::of_points(geometry, region, points, doing),
+            Items::Points(region, points) => Self::of_points(geometry, region, points),
         }
     }
 
@@ -108,15 +108,10 @@ impl<'a> Plan<'a> {
     }
 
     /// Creates a plan for single items.
-    fn of_points(
-        geometry: &'a Geometry,
-        region: &Region,
-        points: &Points,
-        doing: &str,
-    ) -> Result<Self> {
+    fn of_points(geometry: &'a Geometry, region: &Region, points: &Points) -> Result<Self, Reason> {
         let Points { numbers, each, count, .. } = points;
         let mut points: Vec<Point> = Vec::new();
-        reserve(&mut points, *count, doing)?;
+        reserve(&mut points, *count)?;
         let (shape, sizes) = (region.shape(), geometry.shape());
         // The region has one position on an axis that it does not show. If it has no items, there are no points.
         let first = |positions: &Positions| if positions.len() > 0 { positions.get(0) } else { 0 };
@@ -131,7 +126,7 @@ impl<'a> Plan<'a> {
             }
             if indices.iter().zip(sizes).any(|(index, size)| index >= size) {
                 let detail = format!("another handle or process has shrunk the array to {sizes:?}");
-                return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
+                return Err(Reason::new(ErrorKind::OutOfBounds, detail));
             }
             // None of these products overflows: the results are below the sizes of the array, of a chunk and of a block.
             let (mut chunk, mut block, mut at) = (0, 0, 0);

@@ -5,7 +5,7 @@ use super::places::len_of;
 use super::plan::Points;
 use super::region::Region;
 use super::selection::{PointList, SelectedItems, Selection};
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 impl Selection {
     /// Returns the selection of the items at a list of points (coordinates), in any order and with possible
@@ -77,8 +77,8 @@ impl Selection {
 
 impl Points {
     /// Returns the items of a region that a list of points selects.
-    pub(super) fn of_list(list: &PointList, region: &Region, doing: &str) -> Result<Self> {
-        let error = |kind, detail| Err(Error::new(kind, doing, detail));
+    pub(super) fn of_list(list: &PointList, region: &Region) -> Result<Self, Reason> {
+        let error = |kind, detail| Err(Reason::new(kind, detail));
         let shape = region.shape();
         let (len, ndim) = (list.len, list.ndim.unwrap_or(shape.len()));
         if ndim > shape.len() {
@@ -119,13 +119,13 @@ impl Points {
     }
 
     /// Returns the items of a region for which a mask is `true`.
-    pub(super) fn of_mask(mask: &[bool], region: &Region, doing: &str) -> Result<Self> {
+    pub(super) fn of_mask(mask: &[bool], region: &Region) -> Result<Self, Reason> {
         let shape = region.shape();
         let len = len_of(&shape, 1);
         if mask.len() as u64 != len {
             let found = mask.len();
             let detail = format!("the shape {shape:?} has {len} items, the mask {found}");
-            return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+            return Err(Reason::new(ErrorKind::InvalidArgument, detail));
         }
         let chosen = mask.iter().enumerate().filter(|&(_, &chosen)| chosen);
         let numbers: Vec<u64> = chosen.map(|(number, _)| number as u64).collect();

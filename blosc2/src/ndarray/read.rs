@@ -8,7 +8,7 @@ use super::selection::{AxisVec, Selection};
 use super::transfer::{FromItems, ItemBuffer, ReadItems};
 use super::view::{NDArrayView, Selected};
 use crate::item::element::Element;
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Result};
 
 impl NDArray {
     /// Reads the selected items, in C order. C: `b2nd_get_slice_cbuffer`, `b2nd_get_orthogonal_selection`,
@@ -72,14 +72,14 @@ impl NDArray {
         let (shape, found) = (self.shape(), index.ndim());
         if found != shape.len() {
             let detail = format!("an index has {} integers, got {found}", shape.len());
-            return Err(self.schunk.error(ErrorKind::InvalidArgument, READ, detail));
+            return Err(self.schunk.error(ErrorKind::InvalidArgument, detail).doing(READ));
         }
         let places = shape.iter().enumerate().map(|(axis, &size)| {
             let at = index.along(axis);
             let place = place(at, size);
             if place >= size {
                 let detail = format!("axis {axis} has {size} items, asked for index {at}");
-                return Err(self.schunk.error(ErrorKind::OutOfBounds, READ, detail));
+                return Err(self.schunk.error(ErrorKind::OutOfBounds, detail).doing(READ));
             }
             Ok(place..place + 1)
         });
@@ -91,7 +91,7 @@ impl NDArrayView<'_> {
     /// Reads the selected items of the view, in C order; see [`NDArray::read`]. Indices of the selection refer to the
     /// view.
     pub fn read<O: FromItems>(&self, selection: impl Into<Selection>) -> Result<O> {
-        O::read_items(&self.selected(&selection.into(), READ)?)
+        O::read_items(&self.selected(&selection.into()).doing(READ)?)
     }
 
     /// Reads the selected items of the view into memory of the caller; see [`NDArray::read_into`].
@@ -100,6 +100,6 @@ impl NDArrayView<'_> {
         selection: impl Into<Selection>,
         buffer: impl ItemBuffer,
     ) -> Result<()> {
-        buffer.fill_from(&self.selected(&selection.into(), READ)?)
+        buffer.fill_from(&self.selected(&selection.into()).doing(READ)?)
     }
 }

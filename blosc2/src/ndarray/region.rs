@@ -5,7 +5,7 @@ use std::ops::Range;
 use smallvec::smallvec;
 
 use super::selection::{AxisSelection, AxisVec};
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// Positions on an axis of an array. All of them are inside the axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum Positions {
 /// A list of positions in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct List {
-    pub(crate) positions: Vec<u64>,
+    pub(super) positions: Vec<u64>,
     /// The positions in ascending order, each with its index in the list. Equal positions stay in the order of the list,
     /// so that the last of them is written last.
     pub(super) sorted: Vec<(u64, u64)>,
@@ -136,9 +136,9 @@ impl Positions {
 
 impl AxisSelection {
     /// Returns the selected positions of an axis with this index and size.
-    pub(super) fn positions(&self, axis: usize, size: u64, doing: &str) -> Result<Positions> {
+    pub(super) fn positions(&self, axis: usize, size: u64) -> Result<Positions, Reason> {
         self.resolve(size).map_err(|(kind, what)| {
-            Error::new(kind, doing, format!("axis {axis} has {size} items, {what}"))
+            Reason::new(kind, format!("axis {axis} has {size} items, {what}"))
         })
     }
 
@@ -265,11 +265,11 @@ impl Region {
     }
 
     /// Checks that the region is inside an array whose shape another handle may have changed.
-    pub(super) fn check_inside(&self, shape: &[u64], doing: &str) -> Result<()> {
+    pub(super) fn check_inside(&self, shape: &[u64]) -> Result<(), Reason> {
         for (axis, (positions, &size)) in self.positions.iter().zip(shape).enumerate() {
             positions.check_inside(size).map_err(|what| {
                 let detail = format!("another handle or process has shrunk axis {axis}: {what}");
-                Error::new(ErrorKind::OutOfBounds, doing, detail)
+                Reason::new(ErrorKind::OutOfBounds, detail)
             })?;
         }
         Ok(())
@@ -299,7 +299,7 @@ impl Region {
     }
 
     /// Returns the region of the selected items of this one.
-    pub(super) fn select(&self, axes: &[AxisSelection], doing: &str) -> Result<Self> {
+    pub(super) fn select(&self, axes: &[AxisSelection]) -> Result<Self, Reason> {
         // Positions can be long lists. Only the positions of axes without a selection are cloned.
         let mut positions: AxisVec<Option<Positions>> = smallvec![None; self.positions.len()];
         let mut new_dims = AxisVec::new();
@@ -315,7 +315,7 @@ impl Region {
             if let Some(indices) = indices.collect::<Option<Vec<_>>>() {
                 detail += &format!(" (a list of indices along the first axis is `({indices:?},)`)");
             }
-            return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+            return Err(Reason::new(ErrorKind::InvalidArgument, detail));
         }
         let mut number = 0;
         for selected in axes {
@@ -325,7 +325,7 @@ impl Region {
             }
             let Some(dim) = dims.next() else { break };
             let size = dim.map_or(1, |axis| self.positions[axis].len());
-            let inner = selected.positions(number, size, doing)?;
+            let inner = selected.positions(number, size)?;
             number += 1;
             let single = matches!(selected, AxisSelection::Index(_));
             match *dim {
@@ -340,7 +340,7 @@ impl Region {
                 None if inner.len() == 1 => new_dims.push(None),
                 None => {
                     let detail = "expected one item along an added axis";
-                    return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+                    return Err(Reason::new(ErrorKind::Unsupported, detail));
                 }
             }
         }

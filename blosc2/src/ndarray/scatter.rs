@@ -16,7 +16,7 @@ use crate::closures::{self, ChunkPlace};
 use crate::gate::Gate;
 use crate::schunk::Reading;
 use crate::support::memory::{Target, resize};
-use crate::{Error, ErrorKind, Result, SChunk, Threads};
+use crate::{Doing, Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const WRITE: &str = "write to an array";
 
@@ -171,7 +171,7 @@ impl Team<'_> {
         match (plan.covers && source.has_whole_items(), plan.has_padding()) {
             (true, true) => self.zeros(scratch)?,
             // All bytes are overwritten.
-            (true, false) => resize(&mut scratch.chunk, self.geometry.chunk_len(), WRITE)?,
+            (true, false) => resize(&mut scratch.chunk, self.geometry.chunk_len()).doing(WRITE)?,
             (false, _) => base(scratch)?,
         }
         source.get_all(plan, &mut scratch.chunk);
@@ -187,7 +187,7 @@ impl Team<'_> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (len, total) = (self.geometry.block_len(), self.geometry.chunk_len());
-        resize(&mut scratch.chunk, total, WRITE)?;
+        resize(&mut scratch.chunk, total).doing(WRITE)?;
         let threads = self.inner.count().min(total / WORTHWHILE);
         if threads <= 1 || !schunk.has_separate_blocks(reading, number, (total, len))? {
             let target = Target::of(&mut scratch.chunk);
@@ -220,7 +220,7 @@ impl Team<'_> {
     /// Fills the scratch with the zeros of one chunk.
     fn zeros(&self, scratch: &mut Scratch) -> Result<()> {
         scratch.chunk.clear();
-        resize(&mut scratch.chunk, self.geometry.chunk_len(), WRITE)
+        resize(&mut scratch.chunk, self.geometry.chunk_len()).doing(WRITE)
     }
 
     /// Returns the data of a chunk, with zeros as padding. `fill` writes the items of these ranges of the array, in C
@@ -286,7 +286,7 @@ impl Team<'_> {
         // The product fits: the items are in a chunk, and the size of chunks was checked.
         let len = region.shape().iter().product::<u64>() as usize * typesize;
         bytes.clear();
-        resize(bytes, len, WRITE)?;
+        resize(bytes, len).doing(WRITE)?;
         fill(ranges, bytes)?;
         let plan = Plan::of_region(self.geometry, &region);
         let source = Source::new(plan, ItemPart::whole(typesize), bytes);
@@ -302,9 +302,9 @@ impl NDArray {
         items: Items<'_>,
         source: impl for<'p> FnOnce(Plan<'p>) -> Source<'m, 'p>,
     ) -> Result<()> {
-        self.changing(WRITE, |change| {
+        self.changing(|change| {
             let Change { schunk, geometry, writers, .. } = change;
-            let source = source(Plan::new(geometry, items, WRITE)?);
+            let source = source(Plan::new(geometry, items)?);
             // The plans of chunks are not kept, because such a plan can be larger than its chunk.
             let whole_items = source.has_whole_items();
             let chunks = source.plan().chunks();
@@ -314,7 +314,7 @@ impl NDArray {
                 return Ok(());
             }
             if !touched.iter().all(|(_, covers)| *covers) {
-                schunk.check_unfiltered(WRITE)?;
+                schunk.check_unfiltered()?;
             }
             let mut chunks = Vec::with_capacity(touched.len());
             {
@@ -334,7 +334,9 @@ impl NDArray {
                 })?;
             }
             let numbered = touched.iter().zip(chunks);
-            schunk.put(numbered.map(|((number, _), chunk)| (*number, chunk.into())).collect())
+            Ok(schunk
+                .put(numbered.map(|((number, _), chunk)| (*number, chunk.into())).collect())?)
         })
+        .doing(WRITE)
     }
 }

@@ -333,7 +333,6 @@ impl Default for SelectedItems {
     }
 }
 
-/// A list of points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PointList {
     /// The integers of all points, one point after the other.

@@ -7,7 +7,7 @@ use blosc2_format::b2nd::{Geometry, Meta};
 use blosc2_format::frame::Slot;
 
 use super::boxes::{are_equal_except, extent, next_index};
-use super::gather::Scratch;
+use super::gather::{READ, Scratch};
 use super::index::{PerAxis, place, sizes};
 use super::places::{ItemPart, Sink, Source};
 use super::plan::Plan;
@@ -19,7 +19,7 @@ use super::view::NDArrayView;
 use super::{Change, NDArray, NUMPY_FORMAT, cut};
 use crate::schunk::{Fetched, Reading};
 use crate::support::memory::reserve;
-use crate::{Error, ErrorKind, Result, SChunk, Threads};
+use crate::{Doing, ErrorKind, Reason, Result, SChunk, Threads};
 
 pub(super) const APPEND: &str = "append to an array";
 const RESIZE: &str = "resize an array";
@@ -42,13 +42,14 @@ impl NDArray {
     /// ```
     #[doc(alias = "b2nd_resize")]
     pub fn resize(&mut self, shape: impl PerAxis) -> Result<()> {
-        let shape = &sizes(&shape, "shape", RESIZE)?[..];
-        self.check_ndim(shape.len(), "shape", RESIZE)?;
-        self.reshape(RESIZE, |change| {
+        let shape = &sizes(&shape, "shape").doing(RESIZE)?[..];
+        self.check_ndim(shape.len(), "shape").doing(RESIZE)?;
+        self.reshape(|change| {
             let old = change.geometry.shape();
             let start = old.iter().zip(shape).map(|(old, new)| *old.min(new)).collect();
             Ok(Reshape { shape: shape.to_vec(), start, new: NewItems::Zeros })
         })
+        .doing(RESIZE)
     }
 
     /// Changes the shape of the array by inserting or removing items at a position. New items are zeros. C:
@@ -78,22 +79,25 @@ impl NDArray {
     /// - [`ErrorKind::OutOfBounds`]: on an axis, `start` is greater than the old size or the new size.
     #[doc(alias = "b2nd_resize")]
     pub fn resize_at(&mut self, shape: impl PerAxis, start: impl PerAxis) -> Result<()> {
-        let (shape, start) =
-            (&sizes(&shape, "shape", RESIZE)?[..], &sizes(&start, "start", RESIZE)?[..]);
-        self.check_ndim(shape.len(), "shape", RESIZE)?;
-        self.check_ndim(start.len(), "start", RESIZE)?;
-        self.reshape(RESIZE, |change| {
+        let (shape, start) = (
+            &sizes(&shape, "shape").doing(RESIZE)?[..],
+            &sizes(&start, "start").doing(RESIZE)?[..],
+        );
+        self.check_ndim(shape.len(), "shape").doing(RESIZE)?;
+        self.check_ndim(start.len(), "start").doing(RESIZE)?;
+        self.reshape(|change| {
             let old = change.geometry.shape();
             for (axis, (&old, &new)) in old.iter().zip(shape).enumerate() {
                 let at = start[axis];
                 if at > old || at > new {
                     let detail =
                         format!("axis {axis} changes from {old} to {new} items, got start {at}");
-                    return Err(Error::new(ErrorKind::OutOfBounds, RESIZE, detail));
+                    return Err(Reason::new(ErrorKind::OutOfBounds, detail));
                 }
             }
             Ok(Reshape { shape: shape.to_vec(), start: start.to_vec(), new: NewItems::Zeros })
         })
+        .doing(RESIZE)
     }
 
     /// Appends items at the end of an axis. C: `b2nd_append`, `b2nd_concatenate` without `copy`. Python: `append`, for
@@ -130,7 +134,7 @@ impl NDArray {
     /// - [`ErrorKind::InvalidArgument`]: the shapes do not match, or the other array is in the same file.
     #[doc(alias("b2nd_append", "b2nd_concatenate", "concat", "extend"))]
     pub fn append<'s>(&mut self, axis: usize, items: impl ItemSource<'s>) -> Result<()> {
-        self.put_in(APPEND, axis, None, items.into_items())
+        self.put_in(axis, None, items.into_items()).doing(APPEND)
     }
 
     /// Inserts items before the index `at` of an axis. C: `b2nd_insert`. In contrast to C, any index is allowed.
@@ -155,7 +159,7 @@ impl NDArray {
         at: impl AxisIndex,
         items: impl ItemSource<'s>,
     ) -> Result<()> {
-        self.put_in(INSERT, axis, Some(at.to_i128()), items.into_items())
+        self.put_in(axis, Some(at.to_i128()), items.into_items()).doing(INSERT)
     }
 
     /// Deletes the items at an index or a range of indices of an axis. C: `b2nd_delete`. In contrast to C, any range is
@@ -179,55 +183,55 @@ impl NDArray {
     #[doc(alias = "b2nd_delete")]
     pub fn delete(&mut self, axis: usize, range: impl Into<AxisSelection>) -> Result<()> {
         let (doing, range) = ("delete from an array", range.into());
-        self.check_axis(axis, doing)?;
-        self.reshape(doing, |change| {
+        self.check_axis(axis).doing(doing)?;
+        self.reshape(|change| {
             let mut shape = change.geometry.shape().to_vec();
             let Positions::Slice { start: first, step: 1, count } =
-                range.positions(axis, shape[axis], doing)?
+                range.positions(axis, shape[axis])?
             else {
                 let detail = "expected an index or a range with step 1";
-                return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+                return Err(Reason::new(ErrorKind::InvalidArgument, detail));
             };
             let mut start = shape.clone();
             shape[axis] -= count;
             start[axis] = first;
             Ok(Reshape { shape, start, new: NewItems::Zeros })
         })
+        .doing(doing)
     }
 
     /// Inserts items before the index `at` of an axis, or at its end.
     pub(super) fn put_in(
         &mut self,
-        doing: &str,
         axis: usize,
         at: Option<i128>,
         items: Given<'_>,
-    ) -> Result<()> {
-        self.check_axis(axis, doing)?;
+    ) -> Result<(), Reason> {
+        self.check_axis(axis)?;
         let view = self.view();
-        items.check_shape((&view, self.shape()), Some(axis), doing)?;
+        items.check_shape((&view, self.shape()), Some(axis))?;
         let (source, bytes) = match items {
             Given::View(view) => (Some(view), Cow::default()),
-            items => (None, items.into_stored(&view, doing)?),
+            items => (None, items.into_stored(&view)?),
         };
-        let reading = source.as_ref().map(|view| self.lock_before(view, doing)).transpose()?;
+        let reading = source.as_ref().map(|view| self.lock_before(view)).transpose()?;
         let known = self.shape().to_vec();
-        self.reshape(doing, |change| {
+        self.reshape(|change| {
             let mut shape = change.geometry.shape().to_vec();
-            check_others(&known, &shape, axis, doing)?;
+            check_others(&known, &shape, axis)?;
             let size = shape[axis];
             let asked = at.unwrap_or(size.into());
             let at = place(asked, size);
             if at > size {
                 let detail = format!("axis {axis} has {size} items, asked for index {asked}");
-                return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
+                return Err(Reason::new(ErrorKind::OutOfBounds, detail));
             }
             let count = match &source {
                 Some(view) => view.shape()[axis],
-                None => count_on(axis, &shape, change.geometry.typesize(), bytes.len(), doing)?,
+                None => count_on(axis, &shape, change.geometry.typesize(), bytes.len())?,
             };
             let mut start = shape.clone();
-            shape[axis] = lengthened(size, count, doing)?;
+            shape[axis] = lengthened(size, count)?;
             start[axis] = at;
             let new = match &source {
                 Some(view) => NewItems::View(view, reading.as_ref().and_then(Option::as_ref)),
@@ -239,45 +243,44 @@ impl NDArray {
 
     /// Starts to read the array of a view, if its file must be locked before the file of this array. Files are always
     /// locked in the same order, so that two concurrent calls do not deadlock.
-    fn lock_before<'v>(&self, view: &NDArrayView<'v>, doing: &str) -> Result<Option<Reading<'v>>> {
+    fn lock_before<'v>(&self, view: &NDArrayView<'v>) -> Result<Option<Reading<'v>>, Reason> {
         let (own, other) = (self.schunk.gate(), view.array.schunk.gate());
         match own.as_ref().zip(other.as_ref()) {
             Some((own, other)) if own.id() == other.id() => {
                 let detail = "the other array is in the same file: copy it to memory first";
-                Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
+                Err(self.schunk.error(ErrorKind::InvalidArgument, detail))
             }
-            Some((own, other)) if other.id() < own.id() => view.array.schunk.reading().map(Some),
+            Some((own, other)) if other.id() < own.id() => Ok(Some(view.array.schunk.reading()?)),
             _ => Ok(None),
         }
     }
 
-    pub(super) fn check_axis(&self, axis: usize, doing: &str) -> Result<()> {
+    pub(super) fn check_axis(&self, axis: usize) -> Result<(), Reason> {
         if axis < self.ndim() {
             return Ok(());
         }
         let detail = format!("the array has {} axes, got axis {axis}", self.ndim());
-        Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
+        Err(self.schunk.error(ErrorKind::InvalidArgument, detail))
     }
 
-    fn check_ndim(&self, found: usize, what: &str, doing: &str) -> Result<()> {
+    fn check_ndim(&self, found: usize, what: &str) -> Result<(), Reason> {
         if found == self.ndim() {
             return Ok(());
         }
         let detail = format!("the array has {} axes, the {what} has {found}", self.ndim());
-        Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
+        Err(self.schunk.error(ErrorKind::InvalidArgument, detail))
     }
 
     /// Changes the shape of the array to the one that `plan` returns.
     fn reshape<'i>(
         &mut self,
-        doing: &str,
-        plan: impl FnOnce(&Change<'_>) -> Result<Reshape<'i>>,
-    ) -> Result<()> {
-        self.changing(doing, |change| {
+        plan: impl FnOnce(&Change<'_>) -> Result<Reshape<'i>, Reason>,
+    ) -> Result<(), Reason> {
+        self.changing(|change| {
             let Reshape { shape, start, new } = plan(&change)?;
             let old = change.geometry.clone();
             let max_chunks = change.schunk.limits().chunks;
-            let geometry = recut(&old, &shape, max_chunks, doing)?;
+            let geometry = recut(&old, &shape, max_chunks)?;
             if geometry.shape() == old.shape() {
                 return Ok(());
             }
@@ -288,13 +291,13 @@ impl NDArray {
             let plan = Plan::of_region(&geometry, &region);
             let arrivals: Vec<usize> = plan.chunk_numbers().collect();
             let first = first_changed(&old, &geometry, &start);
-            let chunks = moved.chunks(&old, &geometry, first, &arrivals, doing)?;
+            let chunks = moved.chunks(&old, &geometry, first, &arrivals)?;
             let Change { schunk, readers, writers, .. } = change;
             let made = (first..).zip(&chunks);
             let made = made.filter_map(|(index, chunk)| Some((index, chunk.as_new()?)));
             let made: Vec<(usize, &NewChunk)> = made.collect();
             if made.iter().any(|(_, made)| !made.from.is_empty()) {
-                schunk.check_unfiltered(doing)?;
+                schunk.check_unfiltered()?;
             }
             let mut packed = Vec::with_capacity(made.len());
             if !made.is_empty() {
@@ -348,7 +351,7 @@ impl NDArray {
                             team.boxed(scratch, &made.ranges, &|ranges, bytes| {
                                 gather(ranges, bytes)?;
                                 let to = (to.clone(), extent(ranges));
-                                view.read_box(reading, &part, to, bytes, doing)
+                                view.read_box(reading, &part, to, bytes).doing(READ)
                             })
                         }
                         _ => team.boxed(scratch, &made.ranges, &gather),
@@ -372,10 +375,10 @@ impl NDArray {
                     packed.next().map_or(Slot::Zeros, |chunk| Slot::New(Vec::into(chunk)))
                 }
             });
-            let mut all = room_for(chunks.len(), doing)?;
+            let mut all = room_for(chunks.len())?;
             all.extend(slots);
-            let meta = reshaped_meta(schunk, &geometry, doing)?;
-            schunk.rearrange(doing, &meta, geometry.chunk_len(), first, all)?;
+            let meta = reshaped_meta(schunk, &geometry)?;
+            schunk.rearrange(&meta, geometry.chunk_len(), first, all)?;
             *change.geometry = geometry.clone();
             Ok(())
         })
@@ -383,7 +386,7 @@ impl NDArray {
 }
 
 /// Returns the number of indices of an axis that `len` bytes of items fill.
-fn count_on(axis: usize, shape: &[u64], typesize: usize, len: usize, doing: &str) -> Result<u64> {
+fn count_on(axis: usize, shape: &[u64], typesize: usize, len: usize) -> Result<u64, Reason> {
     let others = shape.iter().enumerate().filter(|&(other, _)| other != axis);
     let slab = others.fold(typesize as u64, |all, (_, &size)| all.saturating_mul(size));
     let found = len as u64;
@@ -393,25 +396,25 @@ fn count_on(axis: usize, shape: &[u64], typesize: usize, len: usize, doing: &str
     }
     let detail =
         format!("one index along axis {axis} of the shape {shape:?} has {slab} bytes, got {found}");
-    Err(Error::new(ErrorKind::InvalidArgument, doing, detail))
+    Err(Reason::new(ErrorKind::InvalidArgument, detail))
 }
 
 /// Returns the size of an axis after `count` indices are added.
-fn lengthened(size: u64, count: u64, doing: &str) -> Result<u64> {
+fn lengthened(size: u64, count: u64) -> Result<u64, Reason> {
     size.checked_add(count).ok_or_else(|| {
         let detail = format!("cannot add {count} items to an axis of {size}");
-        Error::new(ErrorKind::TooLarge, doing, detail)
+        Reason::new(ErrorKind::TooLarge, detail)
     })
 }
 
 /// Checks that two shapes have the same size on each axis except `axis`.
-pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize, doing: &str) -> Result<()> {
+pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize) -> Result<(), Reason> {
     if are_equal_except(Some(axis), known, now) {
         return Ok(());
     }
     let detail =
         format!("another handle or process has changed the shape from {known:?} to {now:?}");
-    Err(Error::new(ErrorKind::InvalidArgument, doing, detail))
+    Err(Reason::new(ErrorKind::InvalidArgument, detail))
 }
 
 /// A change of the shape.
@@ -456,19 +459,19 @@ fn part_of(new: &[Range<u64>], chunk: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<u6
 }
 
 /// Returns the geometry of the array with a new shape and the same chunk and block shapes.
-fn recut(old: &Geometry, shape: &[u64], max_chunks: u64, doing: &str) -> Result<Geometry> {
+fn recut(old: &Geometry, shape: &[u64], max_chunks: u64) -> Result<Geometry, Reason> {
     for (axis, &size) in shape.iter().enumerate() {
         if size > 0 && old.chunk_shape()[axis] == 0 {
             let detail = format!(
                 "along axis {axis} its chunks have size 0, as in empty arrays of Python: \
                  copy it with a chunk shape (NDArrayBuilder::chunk_shape)"
             );
-            return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
+            return Err(Reason::new(ErrorKind::InvalidArgument, detail));
         }
     }
-    let meta = Meta { shape: stored_shape(shape, doing)?, ..meta_of(old) };
+    let meta = Meta { shape: stored_shape(shape)?, ..meta_of(old) };
     let geometry = cut(&meta, old.typesize(), max_chunks);
-    geometry.map_err(|error| Error::new(ErrorKind::TooLarge, doing, error))
+    geometry.map_err(|error| Reason::new(ErrorKind::TooLarge, error))
 }
 
 /// Returns the index of the first chunk that a change can affect. The chunks before it are full, and keep their items and
@@ -484,16 +487,15 @@ fn first_changed(old: &Geometry, new: &Geometry, start: &[u64]) -> usize {
 }
 
 /// Returns the metalayer of the array with a new shape. The other fields of the metalayer are unchanged.
-fn reshaped_meta(schunk: &SChunk, geometry: &Geometry, doing: &str) -> Result<Vec<u8>> {
+fn reshaped_meta(schunk: &SChunk, geometry: &Geometry) -> Result<Vec<u8>, Reason> {
     let reading = schunk.reading()?;
     let old = reading.array_meta().unwrap_or_default();
-    let format = |error| Error::from_format(doing, error);
-    let mut meta = Meta::parse(old).map_err(format)?;
+    let mut meta = Meta::parse(old)?;
     meta.shape = geometry.shape().iter().map(|size| size.cast_signed()).collect();
-    let new = meta.to_bytes().map_err(format)?;
+    let new = meta.to_bytes()?;
     if new.len() != old.len() {
         let detail = "C-Blosc2 older than 2.7 wrote its metalayer `b2nd`: copy the array";
-        return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+        return Err(Reason::new(ErrorKind::Unsupported, detail));
     }
     Ok(new)
 }
@@ -510,12 +512,11 @@ pub(super) fn meta_of(geometry: &Geometry) -> Meta {
     }
 }
 
-/// Returns a shape as the metalayer stores it.
-pub(super) fn stored_shape(shape: &[u64], doing: &str) -> Result<Vec<i64>> {
+pub(super) fn stored_shape(shape: &[u64]) -> Result<Vec<i64>, Reason> {
     let stored = |&size: &u64| {
         i64::try_from(size).map_err(|_| {
             let detail = format!("an axis of {size} items, expected at most 2^63 - 1");
-            Error::new(ErrorKind::TooLarge, doing, detail)
+            Reason::new(ErrorKind::TooLarge, detail)
         })
     };
     shape.iter().map(stored).collect()
@@ -527,9 +528,9 @@ pub(super) fn stored_sizes(shape: &[u64]) -> Vec<i32> {
 }
 
 /// Returns a vector with capacity for `count` values, or an error: a small file may describe millions of chunks.
-fn room_for<T>(count: usize, doing: &str) -> Result<Vec<T>> {
+fn room_for<T>(count: usize) -> Result<Vec<T>, Reason> {
     let mut all = Vec::new();
-    reserve(&mut all, count, doing)?;
+    reserve(&mut all, count)?;
     Ok(all)
 }
 
@@ -614,8 +615,7 @@ impl Moved {
         new: &Geometry,
         first: usize,
         arrivals: &[usize],
-        doing: &str,
-    ) -> Result<Vec<Chunk>> {
+    ) -> Result<Vec<Chunk>, Reason> {
         if new.is_empty() {
             // There are no chunks, even if other axes are large.
             return Ok(Vec::new());
@@ -653,7 +653,7 @@ impl Moved {
                 }
             }
         };
-        let mut chunks = room_for(count.saturating_sub(first), doing)?;
+        let mut chunks = room_for(count.saturating_sub(first))?;
         chunks.extend((first..count).map(each));
         Ok(chunks)
     }
@@ -726,8 +726,8 @@ mod tests {
             let (old, new) = (geometry(old), geometry(new));
             let first = first_changed(&old, &new, start);
             let moved = Moved::new(old.shape(), new.shape(), start);
-            let all = moved.chunks(&old, &new, 0, &[], "change").unwrap();
-            let rest = moved.chunks(&old, &new, first, &[], "change").unwrap();
+            let all = moved.chunks(&old, &new, 0, &[]).unwrap();
+            let rest = moved.chunks(&old, &new, first, &[]).unwrap();
             assert_eq!(first + rest.len(), all.len());
             for (number, chunk) in all[..first].iter().enumerate() {
                 assert!(matches!(chunk, Chunk::Kept(kept) if *kept == number), "{number}");

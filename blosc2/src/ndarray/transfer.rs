@@ -11,7 +11,7 @@ use super::scatter::WRITE;
 use super::view::{ItemType, NDArrayView, Selected};
 use crate::dtype::SwapPlan;
 use crate::item::element::{Element, bytes_of, make_items, with_bytes_mut, zeroed};
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Reason, Result};
 
 /// Items of any dtype as their stored bytes, in C order.
 ///
@@ -60,17 +60,18 @@ pub trait ReadItems: Sized {
 impl<T: Element> FromItems for Vec<T> {}
 impl<T: Element> ReadItems for Vec<T> {
     fn read_items(selected: &Selected<'_>) -> Result<Self> {
-        let swap = selected.view.check_type(ItemType::of::<T>(), READ)?;
-        make_items(selected.allowed_len()? / size_of::<T>(), READ, |bytes| {
+        let swap = selected.view.check_type(ItemType::of::<T>()).doing(READ)?;
+        make_items(selected.allowed_len()? / size_of::<T>(), |bytes| {
             selected.gather(bytes, true, swap)
         })
+        .doing(READ)
     }
 }
 
 impl FromItems for RawItems {}
 impl ReadItems for RawItems {
     fn read_items(selected: &Selected<'_>) -> Result<Self> {
-        let mut bytes = zeroed(selected.allowed_len()?, READ)?;
+        let mut bytes = zeroed(selected.allowed_len()?).doing(READ)?;
         selected.gather(&mut bytes, true, None)?;
         Ok(Self(bytes))
     }
@@ -103,8 +104,8 @@ macro_rules! slices {
         impl<T: Element, $($generics)*> ItemBuffer for &mut $type {}
         impl<T: Element, $($generics)*> FillItems for &mut $type {
             fn fill_from(self, selected: &Selected<'_>) -> Result<()> {
-                let swap = selected.view.check_type(ItemType::of::<T>(), READ)?;
-                selected.check_len(size_of_val(&self[..]), READ)?;
+                let swap = selected.view.check_type(ItemType::of::<T>()).doing(READ)?;
+                selected.check_len(size_of_val(&self[..])).doing(READ)?;
                 with_bytes_mut(&mut self[..], |bytes| selected.gather(bytes, false, swap))
             }
         }
@@ -124,7 +125,7 @@ impl<B: AsMut<[u8]> + ?Sized> ItemBuffer for RawItems<&mut B> {}
 impl<B: AsMut<[u8]> + ?Sized> FillItems for RawItems<&mut B> {
     fn fill_from(self, selected: &Selected<'_>) -> Result<()> {
         let bytes = self.0.as_mut();
-        selected.check_len(bytes.len(), READ)?;
+        selected.check_len(bytes.len()).doing(READ)?;
         selected.gather(bytes, false, None)
     }
 }
@@ -209,10 +210,9 @@ impl<'a> Given<'a> {
         &self,
         (target, shape): (&NDArrayView<'_>, &[u64]),
         axis: Option<usize>,
-        doing: &str,
-    ) -> Result<()> {
+    ) -> Result<(), Reason> {
         if let Self::View(view) = self {
-            let joined = view.check_joins((target, shape), axis, doing);
+            let joined = view.check_joins((target, shape), axis);
             return joined.map_err(|error| target.array.schunk.at(error));
         }
         let Some(found) = self.shape() else { return Ok(()) };
@@ -220,17 +220,13 @@ impl<'a> Given<'a> {
             return Ok(());
         }
         let detail = format!("expected items of the shape {shape:?}, got the shape {found:?}");
-        Err(target.error(ErrorKind::InvalidArgument, doing, detail))
+        Err(target.error(ErrorKind::InvalidArgument, detail))
     }
 
     /// Checks that the items have the type of the items of `target`, and returns their bytes as `target` stores them.
-    pub(super) fn into_stored(
-        self,
-        target: &NDArrayView<'_>,
-        doing: &str,
-    ) -> Result<Cow<'a, [u8]>> {
+    pub(super) fn into_stored(self, target: &NDArrayView<'_>) -> Result<Cow<'a, [u8]>, Reason> {
         let swap = match self.item_type() {
-            Some(item) => target.check_type(item, doing)?,
+            Some(item) => target.check_type(item)?,
             None => None,
         };
         let mut bytes = self.into_bytes()?;
@@ -249,7 +245,7 @@ impl<'a> Given<'a> {
                 Cow::Owned(RawItems::read_items(&Selected { view, points: None })?.0)
             }
             #[cfg(feature = "ndarray")]
-            Self::Strided(strided, _) => Cow::Owned(strided.to_bytes(WRITE)?),
+            Self::Strided(strided, _) => Cow::Owned(strided.to_bytes().doing(WRITE)?),
         })
     }
 }

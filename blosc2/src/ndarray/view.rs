@@ -11,7 +11,7 @@ use super::selection::{AxisVec, SelectedItems, Selection};
 use crate::dtype::SwapPlan;
 use crate::item::element::Element;
 use crate::schunk::Fetched;
-use crate::{Dtype, Error, ErrorKind, Result};
+use crate::{Doing, Dtype, ErrorKind, Reason, Result};
 
 impl NDArray {
     /// Returns a view of the entire array. The methods of a view that slice it or change its axes read no items.
@@ -46,7 +46,7 @@ impl NDArray {
         let Self { schunk, geometry, readers, .. } = self;
         let reading = schunk.reading()?;
         let gathered = self.geometry_now(&reading).and_then(|now| {
-            let plan = Plan::new(now.as_ref().unwrap_or(geometry), items, READ)?;
+            let plan = Plan::new(now.as_ref().unwrap_or(geometry), items).doing(READ)?;
             let from = (schunk, &reading, &Fetched::default());
             readers.gather(from, sink(plan), schunk.dparams().threads)
         });
@@ -54,11 +54,11 @@ impl NDArray {
     }
 
     /// Returns the size in bytes of a part of `size` bytes of each of these items, if it fits in the address space.
-    fn len_of(&self, items: Items<'_>, size: usize, doing: &str) -> Result<usize> {
+    fn len_of(&self, items: Items<'_>, size: usize) -> Result<usize, Reason> {
         let shape = items.shape();
         len_in_memory(&shape, size).ok_or_else(|| {
             let detail = format!("{shape:?} items do not fit in memory");
-            self.schunk.error(ErrorKind::TooLarge, doing, detail)
+            self.schunk.error(ErrorKind::TooLarge, detail)
         })
     }
 
@@ -68,16 +68,15 @@ impl NDArray {
         items: Items<'_>,
         size: usize,
         found: usize,
-        doing: &str,
-    ) -> Result<()> {
-        let expected = self.len_of(items, size, doing)?;
+    ) -> Result<(), Reason> {
+        let expected = self.len_of(items, size)?;
         if expected == found {
             return Ok(());
         }
         let shape = items.shape();
         let detail =
             format!("{shape:?} items of {size} bytes are {expected} bytes, the buffer has {found}");
-        Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail))
+        Err(self.schunk.error(ErrorKind::InvalidArgument, detail))
     }
 
     /// Checks that items with this dtype and `size` bytes have the type `item`, and returns the byte order conversion if
@@ -87,8 +86,7 @@ impl NDArray {
         item: ItemType,
         (dtype, text): (Option<&Dtype>, Option<&str>),
         size: usize,
-        doing: &str,
-    ) -> Result<Option<SwapPlan>> {
+    ) -> Result<Option<SwapPlan>, Reason> {
         let asked = (item.dtype)();
         let is_asked = |dtype: &Dtype| dtype.is_equivalent(&asked);
         let stored = dtype;
@@ -96,7 +94,7 @@ impl NDArray {
         if dtype.is_some_and(is_asked) {
             return Ok(None);
         }
-        let error = |detail| self.schunk.error(ErrorKind::TypeMismatch, doing, detail);
+        let error = |detail| self.schunk.error(ErrorKind::TypeMismatch, detail);
         match dtype.filter(|dtype| !dtype.is_native() && is_asked(&dtype.to_native())) {
             Some(dtype) if self.schunk.dparams().convert_byte_order => {
                 dtype.swap_plan().map(Some).map_err(|cause| error(cause.to_string()))
@@ -200,30 +198,30 @@ impl<'a> NDArrayView<'a> {
     /// # Errors
     /// Fails with the [errors of selections](NDArray#errors-of-selections).
     pub fn slice(&self, selection: impl Into<Selection>) -> Result<Self> {
-        self.select(&selection.into(), "select items")
+        self.select(&selection.into()).doing("select items")
     }
 
     /// Returns the view of the items that a selection on the axes selects.
-    pub(super) fn select(&self, selection: &Selection, doing: &str) -> Result<Self> {
-        let Selected { view, points } = self.selected(selection, doing)?;
+    pub(super) fn select(&self, selection: &Selection) -> Result<Self, Reason> {
+        let Selected { view, points } = self.selected(selection)?;
         if points.is_some() {
             let detail = "expected a selection on each axis, got a list of points or a mask";
-            return Err(self.error(ErrorKind::InvalidArgument, doing, detail.to_owned()));
+            return Err(self.error(ErrorKind::InvalidArgument, detail.to_owned()));
         }
         Ok(view)
     }
 
     /// Returns the items that a selection selects.
-    pub(super) fn selected(&self, selection: &Selection, doing: &str) -> Result<Selected<'a>> {
+    pub(super) fn selected(&self, selection: &Selection) -> Result<Selected<'a>, Reason> {
         let at = |error| self.array.schunk.at(error);
         let (region, points) = match &selection.items {
-            SelectedItems::Axes(axes) => (self.region.select(axes, doing).map_err(at)?, None),
+            SelectedItems::Axes(axes) => (self.region.select(axes).map_err(at)?, None),
             SelectedItems::Points(list) => {
-                let points = Points::of_list(list, &self.region, doing).map_err(at)?;
+                let points = Points::of_list(list, &self.region).map_err(at)?;
                 (self.region.clone(), Some(points))
             }
             SelectedItems::Mask(mask) => {
-                let points = Points::of_mask(mask, &self.region, doing).map_err(at)?;
+                let points = Points::of_mask(mask, &self.region).map_err(at)?;
                 (self.region.clone(), Some(points))
             }
         };
@@ -252,7 +250,7 @@ impl<'a> NDArrayView<'a> {
         if shape.get(axis) != Some(&1) {
             let detail =
                 format!("expected an axis of one item, got axis {axis} of the shape {shape:?}");
-            return Err(self.error(ErrorKind::InvalidArgument, "remove an axis", detail));
+            return Err(self.error(ErrorKind::InvalidArgument, detail).doing("remove an axis"));
         }
         self.region.dims.remove(axis);
         Ok(self)
@@ -270,7 +268,7 @@ impl<'a> NDArrayView<'a> {
         if axis > ndim || ndim >= MAX_NDIM {
             let detail =
                 format!("got position {axis} in {ndim} axes; an array has at most {MAX_NDIM}");
-            return Err(self.error(ErrorKind::InvalidArgument, "add an axis", detail));
+            return Err(self.error(ErrorKind::InvalidArgument, detail).doing("add an axis"));
         }
         self.region.dims.insert(axis, None);
         Ok(self)
@@ -286,7 +284,7 @@ impl<'a> NDArrayView<'a> {
         sorted.sort_unstable();
         if !sorted.into_iter().eq(0..self.ndim()) {
             let detail = format!("expected each of {} axes once, got {order:?}", self.ndim());
-            return Err(self.error(ErrorKind::InvalidArgument, "reorder axes", detail));
+            return Err(self.error(ErrorKind::InvalidArgument, detail).doing("reorder axes"));
         }
         let dims = &self.region.dims;
         self.region.dims = order.iter().map(|&dim| dims[dim]).collect();
@@ -307,21 +305,21 @@ impl<'a> NDArrayView<'a> {
     }
 
     /// Checks that the items have the type `item`, and returns the byte order conversion if one is needed.
-    pub(crate) fn check_type(&self, item: ItemType, doing: &str) -> Result<Option<SwapPlan>> {
+    pub(crate) fn check_type(&self, item: ItemType) -> Result<Option<SwapPlan>, Reason> {
         let array = self.array;
         let Some(field) = &self.field else {
             let size = array.typesize();
             if array.dtype.is_none() && size == item.size {
                 return Ok(None);
             }
-            return array.check_type(item, (array.dtype(), array.dtype_str()), size, doing);
+            return array.check_type(item, (array.dtype(), array.dtype_str()), size);
         };
         let (text, size) = (field.dtype.to_string(), field.dtype.size());
-        array.check_type(item, (Some(&field.dtype), Some(&text)), size, doing)
+        array.check_type(item, (Some(&field.dtype), Some(&text)), size)
     }
 
-    pub(crate) fn error(&self, kind: ErrorKind, doing: &str, detail: String) -> Error {
-        self.array.schunk.error(kind, doing, detail)
+    pub(crate) fn error(&self, kind: ErrorKind, detail: String) -> Reason {
+        self.array.schunk.error(kind, detail)
     }
 }
 
@@ -368,17 +366,17 @@ impl Selected<'_> {
     /// Returns the size of the items in bytes, if the memory limit on one read allows them, and the plan of single items.
     pub(super) fn allowed_len(&self) -> Result<usize> {
         let (array, part) = (self.view.array, self.view.part());
-        let len = array.len_of(self.items(), part.len, READ)?;
-        array.schunk.allow(READ, len as u64)?;
+        let len = array.len_of(self.items(), part.len).doing(READ)?;
+        array.schunk.allow(len as u64).doing(READ)?;
         if let Some(points) = &self.points {
-            array.schunk.allow_scratch(READ, (points.count as u64).saturating_mul(POINT))?;
+            array.schunk.allow_scratch((points.count as u64).saturating_mul(POINT)).doing(READ)?;
         }
         Ok(len)
     }
 
     /// Checks that a buffer of `found` bytes has the length of the items.
-    pub(super) fn check_len(&self, found: usize, doing: &str) -> Result<()> {
-        self.view.array.check_len(self.items(), self.view.part().len, found, doing)
+    pub(super) fn check_len(&self, found: usize) -> Result<(), Reason> {
+        self.view.array.check_len(self.items(), self.view.part().len, found)
     }
 }
 

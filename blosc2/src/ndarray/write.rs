@@ -7,7 +7,7 @@ use super::scatter::WRITE;
 use super::selection::Selection;
 use super::transfer::{Given, ItemSource};
 use super::view::{NDArrayView, Selected, items_of};
-use crate::Result;
+use crate::{Doing, Result};
 
 impl NDArray {
     /// Replaces the selected items. C: `b2nd_set_slice_cbuffer`, `b2nd_set_orthogonal_selection`. Python:
@@ -42,28 +42,28 @@ impl NDArray {
         selection: impl Into<Selection>,
         items: impl ItemSource<'s>,
     ) -> Result<()> {
-        let selected = self.view().selected(&selection.into(), WRITE)?;
+        let selected = self.view().selected(&selection.into()).doing(WRITE)?;
         let items = items.into_items();
-        items.check_shape((&selected.view, &selected.shape()), None, WRITE)?;
+        items.check_shape((&selected.view, &selected.shape()), None).doing(WRITE)?;
         let part = selected.view.part();
         let is_one = matches!(items, Given::One { .. })
             || matches!(&items, Given::Raw(bytes) if bytes.len() == part.len);
         #[cfg(feature = "ndarray")]
         if let Given::Strided(strided, item) = &items
             && selected.points.is_none()
-            && selected.view.check_type(*item, WRITE)?.is_none()
+            && selected.view.check_type(*item).doing(WRITE)?.is_none()
         {
             let region = selected.view.region;
             let to = Items::Region(&region);
             return self.write_planned(to, part, |plan| strided.source(plan, part));
         }
-        let bytes = items.into_stored(&selected.view, WRITE)?;
+        let bytes = items.into_stored(&selected.view).doing(WRITE)?;
         let Selected { view: NDArrayView { region, .. }, points } = selected;
         let to = items_of(&region, points.as_ref());
         if is_one {
             return self.write_planned(to, part, |plan| Source::repeated(plan, part, &bytes));
         }
-        self.check_len(to, part.len, bytes.len(), WRITE)?;
+        self.check_len(to, part.len, bytes.len()).doing(WRITE)?;
         self.write_planned(to, part, |plan| Source::new(plan, part, &bytes))
     }
 

@@ -15,7 +15,7 @@ use super::{Access, SChunk, array_layer, array_meta, search_indexes};
 use crate::chunk::encoder::Encoder;
 use crate::closures::ChunkPlace;
 use crate::codec::params::MAX_CHUNK_LEN;
-use crate::{AxisSelection, ChunkRef, Error, ErrorKind, Result, Special};
+use crate::{AxisSelection, ChunkRef, Doing, ErrorKind, Reason, Result, Special};
 
 const APPEND: &str = "append a chunk";
 const INSERT: &str = "insert a chunk";
@@ -55,7 +55,7 @@ impl SChunk {
         "blosc2_schunk_append_chunk"
     ))]
     pub fn append(&mut self, source: impl ChunkSource) -> Result<()> {
-        self.add(APPEND, Access::Append, None, source)
+        self.add(Access::Append, None, source).doing(APPEND)
     }
 
     /// Inserts one chunk before the chunk at `index`: items, a compressed chunk or variable-length blocks; see
@@ -66,21 +66,20 @@ impl SChunk {
     /// - [`ErrorKind::OutOfBounds`]: `index` is greater than the number of chunks.
     #[doc(alias("insert_data", "insert_chunk", "blosc2_schunk_insert_chunk"))]
     pub fn insert(&mut self, index: usize, source: impl ChunkSource) -> Result<()> {
-        self.add(INSERT, Access::Write, Some(index), source)
+        self.add(Access::Write, Some(index), source).doing(INSERT)
     }
 
     fn add(
         &mut self,
-        doing: &str,
         needed: Access,
         index: Option<usize>,
         source: impl ChunkSource,
-    ) -> Result<()> {
-        let source = source.source(self, doing)?;
-        self.check_change(doing, needed)?;
-        self.check_no_array(doing)?;
-        let chunk = self.compressed(doing, index, source)?;
-        self.push(doing, index, chunk)
+    ) -> Result<(), Reason> {
+        let source = source.source(self)?;
+        self.check_change(needed)?;
+        self.check_no_array()?;
+        let chunk = self.compressed(index, source)?;
+        self.push(index, chunk)
     }
 
     /// Replaces the chunk at `index` with items, a compressed chunk or variable-length blocks; see [`ChunkSource`]. C:
@@ -98,12 +97,12 @@ impl SChunk {
     ///   variable-length blocks, or (if it is not [special](Special)) another block size.
     #[doc(alias("update", "update_data", "update_chunk", "blosc2_schunk_update_chunk"))]
     pub fn replace(&mut self, index: usize, source: impl ChunkSource) -> Result<()> {
-        let source = source.source(self, REPLACE)?;
-        self.check_change(REPLACE, Access::Write)?;
+        let source = source.source(self).doing(REPLACE)?;
+        self.check_change(Access::Write).doing(REPLACE)?;
         if self.is_array() {
-            self.check_like_others(index, &source)?;
+            self.check_like_others(index, &source).doing(REPLACE)?;
         }
-        let chunk = self.compressed(REPLACE, Some(index), source)?;
+        let chunk = self.compressed(Some(index), source).doing(REPLACE)?;
         self.put(vec![(index, chunk)])
     }
 
@@ -134,37 +133,38 @@ impl SChunk {
     pub fn remove(&mut self, chunks: impl Into<AxisSelection>) -> Result<()> {
         let doing = "remove chunks";
         let chunks = chunks.into();
-        self.check_change(doing, Access::Write)?;
-        self.change_if(doing, |state, freed| {
-            no_array(state, doing)?;
+        self.check_change(Access::Write).doing(doing)?;
+        self.change_if(|state, freed| {
+            no_array(state)?;
             let nchunks = state.nchunks();
             let removed = chunks.resolve(nchunks as u64).map_err(|(kind, what)| {
-                Error::new(kind, doing, format!("there are {nchunks} chunks, {what}"))
+                Reason::new(kind, format!("there are {nchunks} chunks, {what}"))
             })?;
             let mut removed: Vec<u64> =
                 removed.into_sorted().into_iter().map(|(at, _)| at).collect();
             removed.dedup();
             let (Some(&first), count) = (removed.first(), removed.len()) else { return Ok(None) };
             let is_tail = count > 1 && count as u64 == nchunks as u64 - first;
-            state.load(doing)?;
+            state.load()?;
             let mut sizes = Vec::with_capacity(count);
             for &index in &removed {
-                freed.extend(state.offset(index as usize, doing)?.place());
+                freed.extend(state.offset(index as usize)?.place());
                 sizes.push(match (state.outline.layout(), state.outline.nbytes_of(index)) {
                     // The end of a contiguous frame is removed without the stored sizes.
                     (Layout::Contiguous, Some(nbytes)) if is_tail => Sizes { nbytes, cbytes: 0 },
-                    _ => state.sizes(index as usize, doing)?,
+                    _ => state.sizes(index as usize)?,
                 });
             }
-            state.survey(if count == 1 { sizes[0].cbytes.into() } else { u64::MAX }, doing)?;
+            state.survey(if count == 1 { sizes[0].cbytes.into() } else { u64::MAX })?;
             let done = match count {
                 // This changes only the blocks of the index from the chunk on.
                 1 => state.outline.remove(first, sizes[0]),
                 _ => state.outline.remove_all(&removed, &sizes),
             };
-            done.map_err(|error| Error::from_frame(doing, error))?;
+            done?;
             Ok(Some(Stores::new()))
         })
+        .doing(doing)
     }
 
     /// Reorders the chunks: the new chunk `i` is the old chunk `order[i]`. C: `blosc2_schunk_reorder_offsets`. Python:
@@ -177,11 +177,12 @@ impl SChunk {
     #[doc(alias("reorder_offsets", "blosc2_schunk_reorder_offsets"))]
     pub fn reorder(&mut self, order: &[usize]) -> Result<()> {
         let doing = "reorder chunks";
-        self.check_change(doing, Access::Write)?;
-        self.change(doing, |state, _| {
-            no_array(state, doing)?;
-            state.outline.reorder(order).map_err(|error| Error::from_frame(doing, error))
+        self.check_change(Access::Write).doing(doing)?;
+        self.change(|state, _| {
+            no_array(state)?;
+            state.outline.reorder(order).map_err(Reason::from)
         })
+        .doing(doing)
     }
 
     /// Fills an empty super-chunk with `nitems` zeros, NaN or uninitialized items, in [special chunks](Special) of
@@ -205,32 +206,32 @@ impl SChunk {
     #[doc(alias("fill_special", "blosc2_schunk_fill_special"))]
     pub fn fill(&mut self, special: Special, nitems: u64, chunk_items: usize) -> Result<()> {
         let doing = "fill a super-chunk";
-        self.check_change(doing, Access::Append)?;
-        let invalid = |detail: &str| self.error(ErrorKind::InvalidArgument, doing, detail);
+        self.check_change(Access::Append).doing(doing)?;
+        let invalid = |detail: &str| self.error(ErrorKind::InvalidArgument, detail).doing(doing);
         if special == Special::Value {
             return Err(invalid("expected zeros, NaN or uninitialized items"));
         }
         let chunksize = chunk_items.checked_mul(self.typesize);
         let chunksize = chunksize.filter(|&size| size <= MAX_CHUNK_LEN).ok_or_else(|| {
             let detail = format!("a chunk has at most {MAX_CHUNK_LEN} bytes");
-            self.error(ErrorKind::TooLarge, doing, detail)
+            self.error(ErrorKind::TooLarge, detail).doing(doing)
         })?;
         let nbytes = nitems.checked_mul(self.typesize as u64);
         let nbytes = nbytes.filter(|&nbytes| i64::try_from(nbytes).is_ok());
         let nbytes = nbytes.ok_or_else(|| invalid("there are more than 2^63 - 1 bytes"))?;
-        self.change(doing, |state, _| {
+        self.change( |state, _| {
             if !state.unfinished {
-                no_array(state, doing)?;
+                no_array(state)?;
                 if special == Special::Nan && cfg!(target_endian = "big") {
                     let detail = "the items of special chunks of NaN are little-endian; append chunks created by Chunk::nans";
-                    return Err(Error::new(ErrorKind::Unsupported, doing, detail));
+                    return Err(Reason::new(ErrorKind::Unsupported, detail));
                 }
             }
             // At most 2 GiB.
-            let filled = state.outline.fill(special, nbytes, chunksize as u32);
-            filled.map_err(|error| Error::from_frame(doing, error))?;
+            state.outline.fill(special, nbytes, chunksize as u32)?;
             Ok(Stores::new())
         })
+        .doing(doing)
     }
 
     /// Moves chunks of a contiguous frame so that there are no gaps (unused bytes of replaced or deleted chunks), and
@@ -264,65 +265,66 @@ impl SChunk {
     /// After an error, a part of the chunks may have been moved.
     pub fn compact(&mut self) -> Result<()> {
         let doing = "compact a frame";
-        self.check_change(doing, Access::Write)?;
-        self.frame.changing(doing, |state, broken| {
-            if state.transaction.is_some() {
-                let detail = "a transaction is in progress";
-                return Err(Error::new(ErrorKind::InvalidArgument, doing, detail));
-            }
-            state.compact(doing).inspect_err(|_| *broken = state.reload(doing).is_err())
-        })
+        self.check_change(Access::Write).doing(doing)?;
+        self.frame
+            .changing(|state, broken| {
+                if state.transaction.is_some() {
+                    let detail = "a transaction is in progress";
+                    return Err(Reason::new(ErrorKind::InvalidArgument, detail));
+                }
+                state.compact().inspect_err(|_| *broken = state.reload().is_err())
+            })
+            .doing(doing)
     }
 
     /// Compresses bytes and appends them as one chunk. Used for arrays while they are created.
     pub(super) fn append_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        let chunk = self.compressed_bytes(APPEND, None, bytes)?;
-        self.push(APPEND, None, chunk)
+        let chunk = self.compressed_bytes(None, bytes).doing(APPEND)?;
+        self.push(None, chunk).doing(APPEND)
     }
 
     /// Appends a chunk that was compressed for this super-chunk. Returns the memory of the chunk, or an empty vector if
     /// the super-chunk stores the chunk in this memory. Used for arrays while they are created.
     pub(crate) fn push_made(&mut self, chunk: Vec<u8>) -> Result<Vec<u8>> {
         if self.last_state().store.is_contiguous().is_none() {
-            return self.push(APPEND, None, chunk).map(|_| Vec::new());
+            return self.push(None, chunk).doing(APPEND).map(|_| Vec::new());
         }
-        self.push(APPEND, None, &chunk)?;
+        self.push(None, &chunk).doing(APPEND)?;
         Ok(chunk)
     }
 
     /// Inserts a valid chunk before the chunk `before`, or appends it if `before` is `None`.
     pub(super) fn push<'a>(
         &mut self,
-        doing: &str,
         before: Option<usize>,
         chunk: impl Into<Cow<'a, [u8]>>,
-    ) -> Result<()> {
+    ) -> Result<(), Reason> {
         let chunk = chunk.into();
-        let nbytes = check_readable(doing, &chunk, self.max_read());
+        let nbytes = check_readable(&chunk, self.max_read());
         let nbytes = nbytes.map_err(|error| self.at(error))?;
-        self.change_if(doing, |state, _| {
+        self.change_if(|state, _| {
             // The chunks of an array are added only while the array is created.
             if !state.unfinished {
-                no_array(state, doing)?;
+                no_array(state)?;
             }
             let nchunks = state.nchunks();
             let index = before.unwrap_or(nchunks);
             if index > nchunks {
                 let detail = format!("there are {nchunks} chunks, got the index {index}");
-                return Err(Error::new(ErrorKind::OutOfBounds, doing, detail));
+                return Err(Reason::new(ErrorKind::OutOfBounds, detail));
             }
             match index == nchunks && state.outline.appends_alone(nbytes) {
-                true => state.load_last(doing)?,
-                false => state.load(doing)?,
+                true => state.load_last()?,
+                false => state.load()?,
             }
             let stores = state.outline.insert(index as u64, chunk);
-            stores.map(Some).map_err(|error| Error::from_frame(doing, error))
+            stores.map(Some).map_err(Reason::from)
         })
     }
 
     /// Replaces all of these chunks, or none after an error.
     pub(crate) fn put(&mut self, chunks: Vec<(usize, Cow<'_, [u8]>)>) -> Result<()> {
-        self.put_or_append(chunks, None)
+        self.put_or_append(chunks, None).doing(REPLACE)
     }
 
     /// Replaces all of these chunks, or none after an error. If `end` is set, chunks whose index is at least `end` are
@@ -331,19 +333,18 @@ impl SChunk {
         &mut self,
         chunks: Vec<(usize, Cow<'_, [u8]>)>,
         end: Option<usize>,
-    ) -> Result<()> {
-        let check = |(_, chunk): &(_, Cow<'_, [u8]>)| {
-            check_readable(REPLACE, chunk, self.max_read()).map(drop)
-        };
+    ) -> Result<(), Reason> {
+        let check =
+            |(_, chunk): &(_, Cow<'_, [u8]>)| check_readable(chunk, self.max_read()).map(drop);
         chunks.iter().try_for_each(check).map_err(|error| self.at(error))?;
-        self.change(REPLACE, |state, freed| {
+        self.change(|state, freed| {
             let is_new = |index: usize| end.is_some_and(|end| index >= end);
             let mut sizes = Vec::with_capacity(chunks.len());
             for &(index, _) in chunks.iter().filter(|(index, _)| !is_new(*index)) {
-                sizes.push(state.sizes(index, REPLACE)?);
+                sizes.push(state.sizes(index)?);
             }
             if !sizes.is_empty() {
-                state.survey(sizes.iter().map(|sizes| u64::from(sizes.cbytes)).sum(), REPLACE)?;
+                state.survey(sizes.iter().map(|sizes| u64::from(sizes.cbytes)).sum())?;
             }
             let mut sizes = sizes.into_iter();
             let before = (chunks.len() > 1).then(|| state.outline.clone());
@@ -351,14 +352,14 @@ impl SChunk {
             let replaced = chunks.into_iter().try_for_each(|(index, chunk)| {
                 if is_new(index) {
                     let stores = state.outline.insert(index as u64, chunk);
-                    all.extend(stores.map_err(|error| Error::from_frame(REPLACE, error))?);
+                    all.extend(stores?);
                     return Ok(());
                 }
                 let sizes = sizes.next().unwrap_or_default();
-                let old = state.offset(index, REPLACE)?.place();
+                let old = state.offset(index)?.place();
                 let stores = state.outline.replace(index as u64, sizes, chunk, true);
-                all.extend(stores.map_err(|error| Error::from_frame(REPLACE, error))?);
-                if state.offset(index, REPLACE)?.place() != old {
+                all.extend(stores?);
+                if state.offset(index)?.place() != old {
                     freed.extend(old);
                 }
                 Ok(())
@@ -379,19 +380,17 @@ impl SChunk {
     /// the cost does not depend on the number of the other chunks, except for the size of the index.
     pub(crate) fn rearrange(
         &mut self,
-        doing: &str,
         meta: &[u8],
         chunksize: usize,
         first: usize,
         mut slots: Vec<Slot<'_>>,
-    ) -> Result<()> {
-        let failed = |error| Error::from_frame(doing, error);
+    ) -> Result<(), Reason> {
         let checked = slots.iter().try_for_each(|slot| match slot {
-            Slot::New(chunk) => check_readable(doing, chunk, self.max_read()).map(drop),
+            Slot::New(chunk) => check_readable(chunk, self.max_read()).map(drop),
             Slot::Kept(_) | Slot::Zeros => Ok(()),
         });
         checked.map_err(|error| self.at(error))?;
-        self.change_if(doing, |state, freed| {
+        self.change_if(|state, freed| {
             let nchunks = state.nchunks();
             let is_tail = nchunks > 0
                 && state.outline.nbytes() == nchunks as u64 * chunksize as u64
@@ -399,8 +398,8 @@ impl SChunk {
                 && first + slots.len() >= nchunks
                 && slots.iter().all(|slot| matches!(slot, Slot::New(_)));
             match is_tail && first == nchunks {
-                true => state.load_last(doing)?,
-                false => state.load(doing)?,
+                true => state.load_last()?,
+                false => state.load()?,
             }
             let mut dropped = Vec::new();
             if is_tail {
@@ -417,25 +416,26 @@ impl SChunk {
                 }
                 dropped.extend((0..nchunks).filter(|&number| is_dropped[number]));
             }
-            let sizes = |number: usize| -> Result<(u64, Sizes)> {
+            let sizes = |number: usize| -> Result<(u64, Sizes), Reason> {
                 // Moving all chunks of a contiguous frame does not need the sizes.
                 let sizes = match state.outline.layout() {
                     Layout::Contiguous if !is_tail => Sizes::default(),
-                    _ => state.sizes(number, doing)?,
+                    _ => state.sizes(number)?,
                 };
                 Ok((number as u64, sizes))
             };
-            let sizes = dropped.iter().map(|&number| sizes(number)).collect::<Result<Vec<_>>>()?;
+            let sizes =
+                dropped.iter().map(|&number| sizes(number)).collect::<Result<Vec<_>, _>>()?;
             for &number in &dropped {
-                freed.extend(state.offset(number, doing)?.place());
+                freed.extend(state.offset(number)?.place());
             }
             match is_tail {
                 true if dropped.is_empty() => {}
                 true => {
                     let cbytes = sizes.iter().map(|(_, sizes)| u64::from(sizes.cbytes)).sum();
-                    state.survey(cbytes, doing)?;
+                    state.survey(cbytes)?;
                 }
-                false => state.survey(u64::MAX, doing)?,
+                false => state.survey(u64::MAX)?,
             }
             // Appending one chunk changes all or nothing. A copy of a long index would take longer.
             let is_single = is_tail && dropped.is_empty() && slots.len() == 1;
@@ -444,21 +444,18 @@ impl SChunk {
             let layer = array_layer(outline.metalayers()).cloned();
             let (name, old_meta) =
                 layer.map_or((NAME.to_owned(), Vec::new()), |layer| (layer.name, layer.content));
-            outline.update_metalayer(&name, meta).map_err(failed)?;
+            outline.update_metalayer(&name, meta)?;
             let stores = match is_tail {
                 true => replace_last(outline, first, slots, &sizes),
                 // A chunk size that fits the frame is below 2^31.
                 false => outline.rearrange(chunksize as u32, slots, &sizes),
             };
-            let stores = stores.map_err(|error| {
-                match before {
-                    Some(before) => *outline = before,
-                    None => {
-                        let restored = outline.update_metalayer(&name, &old_meta);
-                        debug_assert!(restored.is_ok(), "the content had this length");
-                    }
+            let stores = stores.inspect_err(|_| match before {
+                Some(before) => *outline = before,
+                None => {
+                    let restored = outline.update_metalayer(&name, &old_meta);
+                    debug_assert!(restored.is_ok(), "the content had this length");
                 }
-                failed(error)
             })?;
             Ok(Some(stores))
         })?;
@@ -470,11 +467,10 @@ impl SChunk {
     /// as stale in the same commit. After an error nothing has changed.
     pub(super) fn change<'a>(
         &mut self,
-        doing: &str,
-        work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Stores<'a>>,
-    ) -> Result<()> {
-        self.change_if(doing, |state, freed| {
-            state.load(doing)?;
+        work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Stores<'a>, Reason>,
+    ) -> Result<(), Reason> {
+        self.change_if(|state, freed| {
+            state.load()?;
             work(state, freed).map(Some)
         })
     }
@@ -483,10 +479,9 @@ impl SChunk {
     /// nothing to change.
     fn change_if<'a>(
         &mut self,
-        doing: &str,
-        work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Option<Stores<'a>>>,
-    ) -> Result<()> {
-        self.frame.change_and_store(doing, |state, freed| {
+        work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Option<Stores<'a>>, Reason>,
+    ) -> Result<(), Reason> {
+        self.frame.change_and_store(|state, freed| {
             let stores = work(state, freed)?;
             if stores.is_some() {
                 search_indexes::outdate(&mut state.outline, &mut state.outdated);
@@ -499,11 +494,10 @@ impl SChunk {
     /// changed.
     pub(super) fn change_metadata<'a>(
         &mut self,
-        doing: &str,
-        work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Stores<'a>>,
-    ) -> Result<()> {
-        self.frame.change_and_store(doing, |state, freed| {
-            state.load_last(doing)?;
+        work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Stores<'a>, Reason>,
+    ) -> Result<(), Reason> {
+        self.frame.change_and_store(|state, freed| {
+            state.load_last()?;
             work(state, freed).map(Some)
         })
     }
@@ -511,15 +505,14 @@ impl SChunk {
     /// Returns the chunk with this content for the position `index`, or for the end if `index` is `None`.
     fn compressed<'s>(
         &mut self,
-        doing: &str,
         index: Option<usize>,
         source: Source<'s>,
-    ) -> Result<Cow<'s, [u8]>> {
+    ) -> Result<Cow<'s, [u8]>, Reason> {
         Ok(match source {
-            Source::Items(bytes) => self.compressed_bytes(doing, index, &bytes)?.into(),
+            Source::Items(bytes) => self.compressed_bytes(index, &bytes)?.into(),
             Source::Blocks(blocks) => self.compressed_blocks(index, blocks)?.into(),
             Source::Chunk(chunk) => {
-                self.check_storable(doing, &chunk)?;
+                self.check_storable(&chunk)?;
                 chunk.into_bytes().into()
             }
         })
@@ -528,12 +521,11 @@ impl SChunk {
     /// Compresses bytes to a chunk for the position `index`, or for the end if `index` is `None`.
     pub(super) fn compressed_bytes(
         &mut self,
-        doing: &str,
         index: Option<usize>,
         bytes: &[u8],
-    ) -> Result<Vec<u8>> {
+    ) -> Result<Vec<u8>, Reason> {
         if bytes.is_empty() {
-            return Err(self.error(ErrorKind::InvalidArgument, doing, "the chunk is empty"));
+            return Err(self.error(ErrorKind::InvalidArgument, "the chunk is empty"));
         }
         let mut chunk = Vec::new();
         self.encode(index, |encoder, place| encoder.compress_to(bytes, place, &mut chunk))?;
@@ -578,30 +570,30 @@ impl SChunk {
     }
 
     /// Checks that chunks may be added and removed.
-    pub(super) fn check_no_array(&self, doing: &str) -> Result<()> {
-        no_array(&self.last_state(), doing).map_err(|error| self.at(error))
+    pub(super) fn check_no_array(&self) -> Result<(), Reason> {
+        no_array(&self.last_state()).map_err(|error| self.at(error))
     }
 
     /// Checks that no prefilter or postfilter prevents rewriting a part of a chunk.
-    pub(crate) fn check_unfiltered(&self, doing: &str) -> Result<()> {
+    pub(crate) fn check_unfiltered(&self) -> Result<(), Reason> {
         if !self.is_filtered() {
             return Ok(());
         }
         let detail = "with a prefilter or a postfilter only whole chunks can be replaced";
-        Err(self.error(ErrorKind::Unsupported, doing, detail))
+        Err(self.error(ErrorKind::Unsupported, detail))
     }
 
     /// Checks that a chunk can be stored in this super-chunk.
-    fn check_storable(&self, doing: &str, chunk: &ChunkRef<'_>) -> Result<()> {
+    fn check_storable(&self, chunk: &ChunkRef<'_>) -> Result<(), Reason> {
         let header: &Header = chunk.header();
         if !header.extended {
             let detail = "it is a Blosc1 chunk, with a header of 16 bytes";
-            return Err(self.error(ErrorKind::Unsupported, doing, detail));
+            return Err(self.error(ErrorKind::Unsupported, detail));
         }
         if chunk.typesize() != self.chunk_typesize() {
             let (found, typesize) = (chunk.typesize(), self.chunk_typesize());
             let detail = format!("the typesize in its header is {found}, expected {typesize}");
-            return Err(self.error(ErrorKind::TypeMismatch, doing, detail));
+            return Err(self.error(ErrorKind::TypeMismatch, detail));
         }
         Ok(())
     }
@@ -622,12 +614,12 @@ impl SChunk {
     }
 
     /// Checks that a new chunk of an array has the chunk size and the block size of the other chunks.
-    fn check_like_others(&self, index: usize, source: &Source<'_>) -> Result<()> {
-        let invalid = |detail| Err(self.error(ErrorKind::InvalidArgument, REPLACE, detail));
+    fn check_like_others(&self, index: usize, source: &Source<'_>) -> Result<(), Reason> {
+        let invalid = |detail| Err(self.error(ErrorKind::InvalidArgument, detail));
         let (len, chunk) = match source {
             Source::Items(bytes) => (bytes.len(), None),
             Source::Chunk(chunk) => (chunk.nbytes(), Some(chunk)),
-            Source::Blocks(_) => return self.check_no_array(REPLACE),
+            Source::Blocks(_) => return self.check_no_array(),
         };
         let (chunksize, blocksize) = (self.chunksize(), self.blocksize());
         if len != chunksize {
@@ -648,7 +640,7 @@ impl SChunk {
 
     /// Completes the frame of the stored chunks.
     pub(crate) fn finish(&mut self) -> Result<()> {
-        self.frame.state_mut().finish("write a frame")
+        self.frame.state_mut().finish().doing("write a frame")
     }
 
     /// Calls `work` and stores all changes of `work` in one commit. After an error, a panic or a crash, none of the
@@ -709,18 +701,20 @@ impl SChunk {
         schunk: impl Fn(&mut O) -> &mut Self,
         work: impl FnOnce(&mut O) -> Result<R>,
     ) -> Result<R> {
-        schunk(owner).check_change(TRANSACTION, Access::Append)?;
+        schunk(owner).check_change(Access::Append).doing(TRANSACTION)?;
         Self::with_lock_for(owner, &schunk, |owner| {
             let own = schunk(owner);
             if own.last_state().transaction.is_some() {
                 let detail = "another transaction of this handle is in progress";
-                return Err(own.error(ErrorKind::InvalidArgument, TRANSACTION, detail));
+                return Err(own.error(ErrorKind::InvalidArgument, detail).doing(TRANSACTION));
             }
             let call = Arc::new(());
-            own.frame.changing(TRANSACTION, |state, _| {
-                state.transaction = Some(Transaction::new(&state.outline, &call));
-                Ok(())
-            })?;
+            own.frame
+                .changing(|state, _| {
+                    state.transaction = Some(Transaction::new(&state.outline, &call));
+                    Ok(())
+                })
+                .doing(TRANSACTION)?;
             let gate = own.gate().filter(|gate| gate.is_locking());
             let calling = gate.as_ref().map(|gate| gate.calling());
             let result = panic::catch_unwind(AssertUnwindSafe(|| work(owner)));
@@ -746,18 +740,21 @@ impl SChunk {
         match is_changed {
             None => {
                 let detail = "the closure has replaced the super-chunk with another one";
-                Err(self.error(ErrorKind::InvalidArgument, TRANSACTION, detail))
+                Err(self.error(ErrorKind::InvalidArgument, detail).doing(TRANSACTION))
             }
             Some(false) => {
                 self.roll_back(call);
                 Ok(())
             }
-            Some(true) => self.frame.changing(TRANSACTION, |state, broken| {
-                let committed = state.commit_transaction(TRANSACTION);
-                committed.inspect_err(|_| *broken = state.reload(TRANSACTION).is_err())?;
-                *broken = !state.reclaim(TRANSACTION);
-                Ok(())
-            }),
+            Some(true) => self
+                .frame
+                .changing(|state, broken| {
+                    let committed = state.commit_transaction();
+                    committed.inspect_err(|_| *broken = state.reload().is_err())?;
+                    *broken = !state.reclaim();
+                    Ok(())
+                })
+                .doing(TRANSACTION),
         }
     }
 
@@ -789,10 +786,10 @@ fn replace_last<'a>(
 }
 
 /// Checks that the chunks do not belong to an array.
-fn no_array(state: &State, doing: &str) -> Result<()> {
+fn no_array(state: &State) -> Result<(), Reason> {
     if array_meta(state.outline.metalayers()).is_none() {
         return Ok(());
     }
     let detail = "its chunks belong to an array, whose shape determines their number";
-    Err(Error::new(ErrorKind::InvalidArgument, doing, detail))
+    Err(Reason::new(ErrorKind::InvalidArgument, detail))
 }

@@ -5,7 +5,7 @@ use blosc2_format::frame::{Offset, checksum};
 
 use super::store::{State, Verify};
 use crate::item::element::zeroed;
-use crate::{Error, Result};
+use crate::{Doing, Result};
 
 const SET: &str = "set checksums";
 
@@ -22,16 +22,16 @@ impl State {
         }
         let doing = "verify the checksum of a chunk";
         let stored = stored.get(..header.cbytes as usize).unwrap_or(stored);
-        let verified = self.outline.verify(index as u64, self.offset(index, doing)?, stored);
-        verified.map_err(|error| Error::from_frame(doing, error))
+        let verified = self.outline.verify(index as u64, self.offset(index).doing(doing)?, stored);
+        verified.doing(doing)
     }
 
     /// Computes the checksums of all chunks.
     pub(super) fn checksums(&self) -> Result<Vec<u32>> {
-        let mut sums = zeroed(self.nchunks(), SET)?;
+        let mut sums = zeroed(self.nchunks()).doing(SET)?;
         let mut buffer = Vec::new();
         for (index, sum) in sums.iter_mut().enumerate() {
-            let offset = self.offset(index, SET)?;
+            let offset = self.offset(index).doing(SET)?;
             if let Offset::Special(_) = offset {
                 *sum = checksum(offset, &[]);
                 continue;

@@ -12,7 +12,7 @@ use crate::chunk::array_shape::ArrayShape;
 use crate::chunk::decoder::Decoder;
 use crate::chunk::encoder::Encoder;
 use crate::codec::params::{Purpose, Resolved};
-use crate::{CParams, Codec, DParams, Error, ErrorKind, Filter, Result, Threads};
+use crate::{CParams, Codec, DParams, Doing, Error, ErrorKind, Filter, Reason, Result, Threads};
 
 /// The encoder and the decoders of a super-chunk. They are created when they are first needed.
 pub(super) struct Coder {
@@ -109,7 +109,6 @@ impl Coder {
         self.dparams.postfilter.is_some()
     }
 
-    /// Returns the encoder of new chunks.
     pub(super) fn encoder(&mut self, frame: &Frame) -> Result<&mut Encoder> {
         if self.encoder.is_none() {
             self.encoder = Some(Mutex::new(self.new_encoder(frame, None)?));
@@ -142,7 +141,8 @@ impl Coder {
         let purpose = if is_array { Purpose::Array } else { Purpose::Frame };
         let typesize = stored.typesize.unwrap_or(1);
         let resolved = match &self.encoding {
-            Some(params) => as_array_wants(frame, params, "set the compression parameters")?
+            Some(params) => as_array_wants(frame, params)
+                .doing("set the compression parameters")?
                 .resolve(typesize, purpose),
             None => stored.resolve(typesize, purpose).map_err(|error| {
                 let kind = match error.kind() {
@@ -199,13 +199,13 @@ impl Coder {
 }
 
 /// Returns the parameters with the block size of the array, or unchanged if the super-chunk is no array.
-pub(super) fn as_array_wants(frame: &Frame, params: &CParams, doing: &str) -> Result<CParams> {
+pub(super) fn as_array_wants(frame: &Frame, params: &CParams) -> Result<CParams, Reason> {
     let mut params = params.clone();
     let blocksize = array_blocksize(&frame.last_state().outline);
     if let Some(blocksize) = blocksize {
         if params.blocksize.is_some_and(|asked| asked != blocksize) {
             let detail = format!("it holds an array, whose blocks have {blocksize} bytes");
-            return Err(frame.error(ErrorKind::InvalidArgument, doing, detail));
+            return Err(frame.error(ErrorKind::InvalidArgument, detail));
         }
         params.blocksize = Some(blocksize);
     }

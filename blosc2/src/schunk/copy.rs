@@ -18,7 +18,7 @@ use crate::codec::params::Purpose;
 use crate::gate::{Claim, FileId, Gate, Version, links};
 use crate::support::memory::{self, resize};
 use crate::support::progress::Progress;
-use crate::{CParams, DParams, Error, ErrorKind, Result};
+use crate::{CParams, DParams, Doing, Error, ErrorKind, Reason, Result};
 
 const SAVE: &str = "save a super-chunk";
 const COPY: &str = "copy a super-chunk";
@@ -116,10 +116,10 @@ impl SaveOptions {
     fn save_to(&self, schunk: &SChunk, target: Target) -> Result<()> {
         if target.is_memory() {
             let detail = "the target is memory that would be freed: `to_cframe` saves to memory";
-            return Err(schunk.error(ErrorKind::InvalidArgument, SAVE, detail));
+            return Err(schunk.error(ErrorKind::InvalidArgument, detail).doing(SAVE));
         }
         let write = |store| self.write(schunk, store);
-        target.create(SAVE, self.replace, Safety::Death, write).map(drop)
+        target.create(self.replace, Safety::Death, write).doing(SAVE).map(drop)
     }
 
     fn write(&self, schunk: &SChunk, store: Box<dyn Store>) -> Result<SChunk> {
@@ -157,7 +157,7 @@ impl SaveOptions {
     #[doc(alias = "blosc2_schunk_append_file")]
     pub fn append(&self, source: &impl AsRef<SChunk>, path: impl AsRef<Path>) -> Result<u64> {
         let (schunk, path) = (source.as_ref(), path.as_ref());
-        let io = |error| Error::from_io(SAVE, path, error);
+        let io = |error| Error::of_io(SAVE, error).at(path);
         let file = File::options().read(true).write(true).open(path).map_err(io)?;
         let id = FileId::of_opened(&file, path).map_err(io)?;
         if schunk.frame.gate().is_some_and(|gate| *gate.id() == id) {
@@ -302,9 +302,9 @@ impl SChunk {
                         format!("chunk {index} is a Blosc1 chunk, with a header of 16 bytes");
                     return Err(Error::new(ErrorKind::Unsupported, SAVE, detail));
                 }
-                target.push(SAVE, None, chunk.as_bytes()).map(drop)
+                target.push(None, chunk.as_bytes()).doing(SAVE).map(drop)
             })?;
-            self.report(progress, SAVE, index, &reading)
+            self.report(progress, index, &reading).doing(SAVE)
         })?;
         target.finish()?;
         Ok(target)
@@ -328,15 +328,14 @@ impl SChunk {
     fn report(
         &self,
         progress: &Progress,
-        doing: &str,
         index: usize,
         reading: &Reading<'_>,
-    ) -> Result<()> {
+    ) -> Result<(), Reason> {
         if !progress.is_set() {
             return Ok(());
         }
         let _calling = self.calling();
-        progress.report(doing, index as u64 + 1, reading.state.nchunks() as u64)
+        progress.report(index as u64 + 1, reading.state.nchunks() as u64)
     }
 
     /// Creates a copy without chunks. If all chunks are equal special chunks, the copy contains them, because they take
@@ -373,10 +372,10 @@ impl SChunk {
         let is_array = self.is_array();
         if is_array && params.typesize.is_some_and(|asked| asked != self.typesize) {
             let detail = format!("it holds an array, whose items have {} bytes", self.typesize);
-            return Err(self.error(ErrorKind::InvalidArgument, COPY, detail));
+            return Err(self.error(ErrorKind::InvalidArgument, detail).doing(COPY));
         }
         // A copy has the same data: closures do not run.
-        let params = as_array_wants(&self.frame, &params.without_closure(), COPY)?;
+        let params = as_array_wants(&self.frame, &params.without_closure()).doing(COPY)?;
         let purpose = if is_array { Purpose::Array } else { Purpose::Frame };
         let resolved = params.resolve(self.typesize, purpose)?;
         let meta = self.meta().iter().collect::<Result<Vec<_>>>()?;
@@ -394,18 +393,18 @@ impl SChunk {
             self.with_chunk_or_fetched(&reading, index, None, fetched, |chunk, decoder| {
                 // The new chunk is compressed while this one is read.
                 let _calling = if closures { self.calling() } else { None };
-                self.allow(COPY, chunk.nbytes() as u64)?;
+                self.allow(chunk.nbytes() as u64).doing(COPY)?;
                 if chunk.has_variable_blocks() {
                     let blocks = chunk.blocks()?;
                     let blocks: Vec<&[u8]> = blocks.iter().collect();
                     let chunk = target.compressed_blocks(None, &blocks)?;
-                    return target.push(COPY, None, &chunk).map(drop);
+                    return target.push(None, &chunk).doing(COPY).map(drop);
                 }
-                resize(&mut data, chunk.nbytes(), COPY)?;
+                resize(&mut data, chunk.nbytes()).doing(COPY)?;
                 decoder.decompress(chunk, memory::Target::of(&mut data))?;
                 target.append_bytes(&data).map(drop)
             })?;
-            self.report(progress, COPY, index, &reading)
+            self.report(progress, index, &reading).doing(COPY)
         })?;
         target.finish()?;
         Ok(target)
@@ -418,7 +417,7 @@ impl SChunk {
         let layers = state.outline.vlmetalayers().iter();
         for layer in layers.filter(|layer| !SEARCH_INDEXES.contains(&&*layer.name)) {
             let set = outline.set_vlmetalayer_chunk(&layer.name, &layer.content);
-            set.map_err(|error| self.at(Error::from_frame(COPY, error)))?;
+            set.map_err(|error| self.at(Reason::from(error).doing(COPY)))?;
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use super::store::{Located, State};
 use super::{Reading, SChunk};
 use crate::chunk::partial::{self, Steps};
 use crate::item::element::zeroed;
-use crate::{Error, Result};
+use crate::{Doing, Error, Reason, Result};
 
 const READ: &str = "read chunks";
 /// The size of the first window in stored bytes. A window is the set of parts that are fetched at once.
@@ -51,7 +51,7 @@ impl Wanted {
 
 /// Adds the index of the chunk to an error.
 fn in_chunk(error: Error, index: usize) -> Error {
-    error.doing(format!("read chunk {index}")).in_chunk(index)
+    error.with_doing(format!("read chunk {index}")).in_chunk(index)
 }
 
 /// Compressed parts of chunks that were read before decompression.
@@ -313,7 +313,7 @@ impl State {
             let mut head = spare.pop().unwrap_or_default();
             if head.capacity() < len {
                 // The buffer gets space for a longer chunk, because it is used again.
-                head = zeroed(len.saturating_add(len / 8), READ)?;
+                head = zeroed(len.saturating_add(len / 8)).doing(READ)?;
             }
             head.resize(len, 0);
             starts.push(Start { wanted: each, at, room, head });
@@ -332,7 +332,7 @@ impl State {
             let failed = |error| in_chunk(error, *index);
             let front = &head[..head.len().min(EXTENDED_HEADER_LEN)];
             let header = self.outline.chunk_header(*index as u64, front, at, room);
-            let header = header.map_err(|error| failed(Error::from_frame(READ, error)))?;
+            let header = header.map_err(|error| failed(Reason::from(error).doing(READ)))?;
             let known = head.len();
             let all = 0..header.nbytes as usize;
             let ranges = ranges.clone().unwrap_or_else(|| vec![all]);
@@ -371,8 +371,8 @@ impl State {
 
     /// Returns the location of a stored chunk and its offset in the index; `None` if the chunk is in memory.
     fn stored(&self, index: usize) -> Result<Option<(Located<'_>, u64)>> {
-        let failed = |error| in_chunk(error, index);
-        let Offset::At(place) = self.offset(index, READ).map_err(failed)? else { return Ok(None) };
+        let failed = |reason: Reason| in_chunk(reason.doing(READ), index);
+        let Offset::At(place) = self.offset(index).map_err(failed)? else { return Ok(None) };
         let located = self.chunk(place).map_err(failed)?;
         Ok(matches!(located, Located::Stored(..)).then_some((located, place)))
     }

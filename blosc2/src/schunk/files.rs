@@ -59,7 +59,7 @@ pub fn create_file(
         return put(path, folder, write, Existing::Kept);
     }
     // The target of a link is replaced, not the link.
-    let real = target(path).map_err(|error| Error::from_io(DOING, path, error))?;
+    let real = target(path).map_err(|error| Error::of_io(DOING, error).at(path))?;
     put(&real, folder, write, Existing::Replaced).map_err(|error| error.at(path))
 }
 
@@ -120,7 +120,7 @@ fn put(
     write: impl FnOnce(&Path) -> Result<()>,
     existing: Existing,
 ) -> Result<()> {
-    let io = |error| Error::from_io(DOING, path, error);
+    let io = |error| Error::of_io(DOING, error).at(path);
     let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, DOING, detail);
     let Some(name) = path.file_name() else {
         return Err(invalid(format!("`{}` has no file name", path.display())));
@@ -227,7 +227,7 @@ pub(super) fn replace(
     carried: &[&str],
     write: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
-    let io = |error| Error::from_io(DOING, path, error);
+    let io = |error| Error::of_io(DOING, error).at(path);
     if kept.symlink_metadata().is_ok() {
         let detail = "the replaced file would be renamed to this path, which already exists";
         return Err(Error::new(ErrorKind::AlreadyExists, DOING, detail).at(kept));
@@ -302,5 +302,5 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
         return Err(Error::new(ErrorKind::InvalidArgument, "use a path", "it is empty"));
     }
     std::path::absolute(path)
-        .map_err(|error| Error::from_io("find the current directory", path, error))
+        .map_err(|error| Error::of_io("find the current directory", error).at(path))
 }

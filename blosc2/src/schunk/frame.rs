@@ -10,8 +10,9 @@ use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::array_meta;
 use super::store::{Opened, State, Transaction};
+use crate::error::AnyError;
 use crate::gate::{Calling, Claim, FileId, Gate, HeldPass, Pass, Version, has_lock};
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Reason, Result};
 
 const RELOAD: &str = "read the changes of another handle";
 const REFRESH: &str = "refresh a frame";
@@ -136,25 +137,23 @@ impl Frame {
         self.state.get_mut()
     }
 
-    pub(super) fn error(&self, kind: ErrorKind, doing: &str, detail: impl ToString) -> Error {
-        self.at(Error::new(kind, doing, detail))
+    pub(super) fn error(&self, kind: ErrorKind, detail: impl ToString) -> Reason {
+        self.at(Reason::new(kind, detail))
     }
 
-    pub(super) fn at(&self, error: Error) -> Error {
+    pub(super) fn at<E: AnyError>(&self, error: E) -> E {
         let Some(path) = self.path() else { return error };
-        match &self.gate {
+        error.map(|error| match &self.gate {
             Some(gate) if gate.is_locking() => error.at(path),
             _ => error.not_locked(|| has_lock(path, path.is_dir())).at(path),
-        }
+        })
     }
 
-    pub(super) fn check_change(&self, doing: &str, needed: Access) -> Result<()> {
+    pub(super) fn check_change(&self, needed: Access) -> Result<(), Reason> {
         match (self.access, needed) {
-            (Access::Read, _) => {
-                Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for reading"))
-            }
+            (Access::Read, _) => Err(self.error(ErrorKind::ReadOnly, "it was opened for reading")),
             (Access::Append, Access::Write) => {
-                Err(self.error(ErrorKind::ReadOnly, doing, "it was opened for appending"))
+                Err(self.error(ErrorKind::ReadOnly, "it was opened for appending"))
             }
             _ => Ok(()),
         }
@@ -179,7 +178,7 @@ impl Frame {
         }
         match self.refresh_once() {
             Err(error) if self.may_recover(&error) => {
-                self.recover(REFRESH)?;
+                self.recover().doing(REFRESH)?;
                 self.refresh_once()
             }
             refreshed => refreshed,
@@ -193,7 +192,7 @@ impl Frame {
         let now = version(pass.as_ref());
         let state = self.state.get_mut();
         let before = (state.outline.clone(), state.version);
-        let reloaded = state.reload(REFRESH);
+        let reloaded = state.reload().doing(REFRESH);
         if reloaded.is_ok() {
             state.version = now;
             self.broken = state.unfinished;
@@ -213,7 +212,7 @@ impl Frame {
         let is_old = self.last_state().version != pass.version();
         if is_old {
             let is_alone = self.access != Access::Read;
-            let reloaded = self.state.get_mut().reload_or_recover(is_alone, RELOAD);
+            let reloaded = self.state.get_mut().reload_or_recover(is_alone).doing(RELOAD);
             reloaded.map_err(|error| self.at(error))?;
             *self.starts.get_mut() = None;
         }
@@ -255,17 +254,16 @@ impl Frame {
     /// an error nothing has changed.
     pub(super) fn change_and_store<'a>(
         &mut self,
-        doing: &str,
-        work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Option<Stores<'a>>>,
-    ) -> Result<()> {
-        self.changing(doing, |state, broken| {
+        work: impl FnOnce(&mut State, &mut Vec<u64>) -> Result<Option<Stores<'a>>, Reason>,
+    ) -> Result<(), Reason> {
+        self.changing(|state, broken| {
             let mut freed = Vec::new();
             // If this fails, nothing has changed.
             let Some(stores) = work(state, &mut freed)? else { return Ok(()) };
-            state.commit(doing, stores, &freed).inspect_err(|_| {
-                *broken = state.unfinished || state.reload(doing).is_err();
+            state.commit(stores, &freed).inspect_err(|_| {
+                *broken = state.unfinished || state.reload().is_err();
             })?;
-            *broken = !state.reclaim(doing);
+            *broken = !state.reclaim();
             Ok(())
         })
     }
@@ -274,12 +272,11 @@ impl Frame {
     /// during the call.
     pub(super) fn changing<R>(
         &mut self,
-        doing: &str,
-        work: impl FnOnce(&mut State, &mut bool) -> Result<R>,
-    ) -> Result<R> {
+        work: impl FnOnce(&mut State, &mut bool) -> Result<R, Reason>,
+    ) -> Result<R, Reason> {
         if self.broken {
             let detail = "an earlier change failed and could not be rolled back";
-            return Err(self.error(ErrorKind::InvalidData, doing, detail));
+            return Err(self.error(ErrorKind::InvalidData, detail));
         }
         let gate = self.gate.clone();
         let pass = gate.as_ref().map(|gate| gate.change()).transpose();
@@ -287,19 +284,19 @@ impl Frame {
         self.check_file()?;
         let Self { state, path, broken, starts, .. } = self;
         let path = path.as_deref();
-        let at = |error: Error| match path {
-            Some(path) => error.at(path),
-            None => error,
+        let at = |reason: Reason| match path {
+            Some(path) => reason.at(path),
+            None => reason,
         };
         let state = state.get_mut();
         if state.transaction.as_ref().is_some_and(Transaction::is_over) {
             let detail = "it was moved out of its transaction, which has ended: open it again";
-            return Err(at(Error::new(ErrorKind::InvalidArgument, doing, detail)));
+            return Err(at(Reason::new(ErrorKind::InvalidArgument, detail)));
         }
         let now = version(pass.as_ref());
         if state.version != now {
             let is_alone = gate.as_ref().is_some_and(|gate| gate.is_locking());
-            state.reload_or_recover(is_alone, doing).map_err(at)?;
+            state.reload_or_recover(is_alone).map_err(at)?;
             state.version = now;
         }
         *starts.get_mut() = None;
@@ -330,13 +327,13 @@ impl Frame {
         match links {
             Some(0) => {
                 let detail = "it was replaced or removed since it was opened: open it again";
-                Err(self.error(ErrorKind::NotFound, CHECK, detail))
+                Err(self.error(ErrorKind::NotFound, detail).doing(CHECK))
             }
             Some(count) if count > 1 && gate.is_locking() => {
                 let detail = format!(
                     "the file has {count} names (hard links), and a writer that uses another name acquires another lock"
                 );
-                Err(self.error(ErrorKind::Unsupported, CHECK, detail))
+                Err(self.error(ErrorKind::Unsupported, detail).doing(CHECK))
             }
             _ => Ok(()),
         }
@@ -352,7 +349,7 @@ impl Frame {
     pub(super) fn reading(&self) -> Result<Reading<'_>> {
         if self.broken {
             let detail = "an earlier change failed and could not be rolled back";
-            return Err(self.error(ErrorKind::InvalidData, "read a frame", detail));
+            return Err(self.error(ErrorKind::InvalidData, detail).doing("read a frame"));
         }
         let pass = self.gate.as_ref().map(|gate| gate.read()).transpose();
         let pass = pass.map_err(|error| self.at(error))?;
@@ -371,7 +368,7 @@ impl Frame {
                 return Err(error);
             }
             drop(pass);
-            self.recover(RELOAD)?;
+            self.recover().doing(RELOAD)?;
             return self.reading();
         }
         Ok(Reading { state: self.state.read_recursive(), _pass: pass })
@@ -381,7 +378,7 @@ impl Frame {
     fn reload(&self, now: Version) -> Result<()> {
         let mut state = self.state.write();
         if state.version != now {
-            state.reload(RELOAD).map_err(|error| self.at(error))?;
+            state.reload().doing(RELOAD).map_err(|error| self.at(error))?;
             state.version = now;
             *self.starts.write() = None;
         }
@@ -396,18 +393,17 @@ impl Frame {
     }
 
     /// Rolls back the change of a stopped writer. Must not be called within a read.
-    fn recover(&self, doing: &str) -> Result<()> {
+    fn recover(&self) -> Result<(), Reason> {
         let Some(gate) = &self.gate else { return Ok(()) };
         let mut pass = gate.change().map_err(|error| self.at(error))?;
         self.check_file()?;
-        let recovered = self.state.write().store.recover(doing);
+        let recovered = self.state.write().store.recover();
         recovered.map_err(|error| self.at(error))?;
         pass.changed();
         Ok(())
     }
 }
 
-/// Returns the current version.
 fn version(pass: Option<&Pass<'_>>) -> Version {
     pass.map(Pass::version).unwrap_or_default()
 }

@@ -12,7 +12,7 @@ use crate::chunk::decompressor::to_items;
 use crate::item::element::{Element, bytes_of, make_items, with_bytes_mut};
 use crate::ndarray::Positions;
 use crate::support::memory::{Pieces, Target, resize};
-use crate::{AxisSelection, ErrorKind, Result};
+use crate::{AxisSelection, Doing, ErrorKind, Reason, Result};
 
 const READ: &str = "read items";
 const WRITE: &str = "write items";
@@ -54,17 +54,18 @@ impl SChunk {
         let reading = self.reading()?;
         let places = self.places::<T>(&reading, &selection.into())?;
         let nbytes = places.len().saturating_mul(size_of::<T>() as u64);
-        self.allow(READ, nbytes)?;
+        self.allow(nbytes).doing(READ)?;
         let len = usize::try_from(nbytes)
-            .map_err(|_| self.error(ErrorKind::TooLarge, READ, format!("{nbytes} bytes")))?;
+            .map_err(|_| self.error(ErrorKind::TooLarge, format!("{nbytes} bytes")).doing(READ))?;
         match places.as_range() {
             Some(range) => {
                 let start = range.start * size_of::<T>() as u64;
                 to_items(len, |target| self.read_in(&reading, start, target))
             }
-            None => make_items(len / size_of::<T>(), READ, |bytes| {
+            None => make_items(len / size_of::<T>(), |bytes| {
                 self.read_places(&reading, places, size_of::<T>(), bytes)
-            }),
+            })
+            .doing(READ),
         }
     }
 
@@ -85,7 +86,7 @@ impl SChunk {
         if places.len() != items.len() as u64 {
             let detail =
                 format!("{} items are selected, got room for {}", places.len(), items.len());
-            return Err(self.error(ErrorKind::InvalidArgument, READ, detail));
+            return Err(self.error(ErrorKind::InvalidArgument, detail).doing(READ));
         }
         with_bytes_mut(items, |bytes| match places.as_range() {
             Some(range) => {
@@ -102,7 +103,7 @@ impl SChunk {
         reading: &Reading<'_>,
         selection: &AxisSelection,
     ) -> Result<Positions> {
-        self.check_item::<T>(READ)?;
+        self.check_item::<T>().doing(READ)?;
         let (nbytes, size) = (reading.nbytes(), size_of::<T>() as u64);
         if !nbytes.is_multiple_of(size)
             && matches!(selection, AxisSelection::Slice { end: None, .. })
@@ -111,11 +112,11 @@ impl SChunk {
                 "{nbytes} bytes are not a multiple of the size of {} ({size} bytes)",
                 T::dtype()
             );
-            return Err(self.error(ErrorKind::TypeMismatch, READ, detail));
+            return Err(self.error(ErrorKind::TypeMismatch, detail).doing(READ));
         }
         let items = nbytes / size;
         selection.resolve(items).map_err(|(kind, what)| {
-            self.error(kind, READ, format!("it holds {items} items of {size} bytes, {what}"))
+            self.error(kind, format!("it holds {items} items of {size} bytes, {what}")).doing(READ)
         })
     }
 
@@ -189,18 +190,18 @@ impl SChunk {
     ///   the chunks); or the chunks have variable-length blocks.
     #[doc(alias("write_items", "set_slice", "blosc2_schunk_set_slice_buffer", "__setitem__"))]
     pub fn write<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
-        self.check_item::<T>(WRITE)?;
-        self.check_change(WRITE, Access::Write)?;
+        self.check_item::<T>().doing(WRITE)?;
+        self.check_change(Access::Write).doing(WRITE)?;
         if self.has_variable_blocks() {
             let detail = "its chunks have variable-length blocks";
-            return Err(self.error(ErrorKind::Unsupported, WRITE, detail));
+            return Err(self.error(ErrorKind::Unsupported, detail).doing(WRITE));
         }
-        self.check_unfiltered(WRITE)?;
+        self.check_unfiltered().doing(WRITE)?;
         // The lock is held, so that no other handle changes the chunks between reading and writing them.
-        self.with_lock(|schunk| schunk.overwrite(start, items))
+        self.with_lock(|schunk| schunk.overwrite(start, items)).doing(WRITE)
     }
 
-    fn overwrite<T: Element>(&mut self, start: u64, items: &[T]) -> Result<()> {
+    fn overwrite<T: Element>(&mut self, start: u64, items: &[T]) -> Result<(), Reason> {
         let bytes = bytes_of(items);
         let mut parts = Vec::new();
         {
@@ -212,7 +213,7 @@ impl SChunk {
                     "it has {nbytes} bytes, got items of {} bytes from index {start} on",
                     size_of::<T>()
                 );
-                return Err(self.error(ErrorKind::OutOfBounds, WRITE, detail));
+                return Err(self.error(ErrorKind::OutOfBounds, detail));
             };
             let range = from..from + bytes.len() as u64;
             let part = |index, part, done| {
@@ -233,12 +234,12 @@ impl SChunk {
             let old = if index < end { self.chunk_info(index)?.nbytes } else { 0 };
             let len = old.max(part.end);
             let chunk = if part.len() == len {
-                self.compressed_bytes(WRITE, Some(index), new)?
+                self.compressed_bytes(Some(index), new)?
             } else {
-                resize(&mut data, len, WRITE)?;
+                resize(&mut data, len)?;
                 self.decompress_chunk_into(index, &mut data[..old])?;
                 data[part].copy_from_slice(new);
-                self.compressed_bytes(WRITE, Some(index), &data)?
+                self.compressed_bytes(Some(index), &data)?
             };
             chunks.push((index, chunk.into()));
         }
@@ -250,12 +251,12 @@ impl SChunk {
         &self,
         bytes: Range<u64>,
         mut work: impl FnMut(usize, Range<usize>, usize) -> Result<()>,
-    ) -> Result<()> {
-        self.check_no_array(WRITE)?;
+    ) -> Result<(), Reason> {
+        self.check_no_array()?;
         let size = self.chunksize() as u64;
         if size == 0 {
             let detail = "items past the end require chunks of a fixed size: append chunks instead";
-            return Err(self.error(ErrorKind::InvalidArgument, WRITE, detail));
+            return Err(self.error(ErrorKind::InvalidArgument, detail));
         }
         let mut at = bytes.start;
         while at < bytes.end {
@@ -278,7 +279,7 @@ impl SChunk {
     ) -> Result<()> {
         // The positions of the items, twice.
         let scratch = places.len().saturating_mul(2 * size_of::<(u64, usize)>() as u64);
-        self.allow_scratch(READ, scratch)?;
+        self.allow_scratch(scratch).doing(READ)?;
         let order: Vec<(u64, usize)> = places
             .into_sorted()
             .into_iter()
@@ -321,7 +322,7 @@ impl SChunk {
                         }
                         return Ok(());
                     }
-                    self.allow_scratch(READ, len as u64)?;
+                    self.allow_scratch(len as u64).doing(READ)?;
                     // Decompressing a block that ends inside an item needs the neighbouring blocks, which may not have
                     // been read.
                     let has_whole_items =
@@ -346,7 +347,7 @@ impl SChunk {
                             let at = (at - chunk.start) as usize - start;
                             at..at + size
                         };
-                        resize(&mut block, end - start, READ)?;
+                        resize(&mut block, end - start).doing(READ)?;
                         let each = |piece: &mut dyn FnMut(_)| {
                             group.iter().for_each(|&(at, _)| piece(part(at)));
                         };
@@ -381,7 +382,7 @@ impl SChunk {
             let stop = bytes.end.min(chunk.end);
             if stop <= at {
                 let detail = format!("byte {at} is in no chunk");
-                return Err(self.error(ErrorKind::OutOfBounds, READ, detail));
+                return Err(self.error(ErrorKind::OutOfBounds, detail).doing(READ));
             }
             // The part lies in a chunk, so that it fits in memory.
             let part = (at - chunk.start) as usize..(stop - chunk.start) as usize;
@@ -426,7 +427,7 @@ impl SChunk {
         let nbytes = reading.nbytes();
         if end != nbytes {
             let detail = format!("its chunks have {end} bytes, expected {nbytes} as in its header");
-            return Err(self.error(ErrorKind::InvalidData, READ, detail));
+            return Err(self.error(ErrorKind::InvalidData, detail).doing(READ));
         }
         let starts = Arc::new(starts);
         self.frame.set_starts(reading, &starts);

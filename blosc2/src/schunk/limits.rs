@@ -3,7 +3,7 @@
 use blosc2_format::chunk;
 
 use super::frame::Frame;
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// The number of bytes that a read may allocate for a file of any size.
 const PLAUSIBLE: u64 = 1 << 30;
@@ -41,7 +41,7 @@ pub(super) fn block_memory(header: &chunk::Header) -> u64 {
 
 /// Checks that readers with default limits, or with this limit, can decompress the blocks of a chunk that is to be
 /// stored. Returns the decompressed size of the chunk in bytes.
-pub(crate) fn check_readable(doing: &str, chunk: &[u8], max_read: Option<u64>) -> Result<u32> {
+pub(super) fn check_readable(chunk: &[u8], max_read: Option<u64>) -> Result<u32, Reason> {
     // Other faults of the chunk are reported when it is stored.
     let Ok(header) = chunk::Header::parse(chunk) else { return Ok(0) };
     let memory = block_memory(&header);
@@ -54,7 +54,7 @@ pub(crate) fn check_readable(doing: &str, chunk: &[u8], max_read: Option<u64>) -
         "its blocks of {block} bytes take {memory} bytes of memory to decompress, but by default a reader allows {max} \
          bytes for {stored} stored bytes: choose a smaller block size"
     );
-    Err(Error::new(ErrorKind::TooLarge, doing, detail))
+    Err(Reason::new(ErrorKind::TooLarge, detail))
 }
 
 /// The limit of the memory that one read may allocate. The sizes in a super-chunk may come from untrusted input.
@@ -109,7 +109,7 @@ mod tests {
             bytes[4..8].copy_from_slice(&(1u32 << 30).to_le_bytes());
             bytes[8..12].copy_from_slice(&blocksize.to_le_bytes());
             bytes[12..16].copy_from_slice(&cbytes.to_le_bytes());
-            let checked = check_readable("store a chunk", &bytes, max_read);
+            let checked = check_readable(&bytes, max_read);
             checked.map(drop).map_err(|error| error.kind())
         };
         assert_eq!(with(1 << 28, 100, None), Ok(()));

@@ -10,7 +10,7 @@ use super::{Access, SChunk};
 use crate::chunk::encoder::Encoder;
 use crate::closures::ChunkPlace;
 use crate::codec::params::Purpose;
-use crate::{CParams, Codec, Error, ErrorKind, Result};
+use crate::{CParams, Codec, Doing, ErrorKind, Reason, Result};
 
 const SET_CHECKSUMS: &str = "set checksums";
 
@@ -146,13 +146,13 @@ impl SChunk {
     /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): there are already
     ///   [`MAX_METALAYERS`](crate::limits::MAX_METALAYERS) variable-length metalayers, and the checksums need one more.
     pub fn set_checksums(&mut self, on: bool) -> Result<()> {
-        self.check_change(SET_CHECKSUMS, Access::Write)?;
-        self.change_metadata(SET_CHECKSUMS, |state, _| {
+        self.check_change(Access::Write).doing(SET_CHECKSUMS)?;
+        self.change_metadata(|state, _| {
             let sums = if on { Some(state.checksums()?) } else { None };
-            let set = state.outline.set_checksums(sums);
-            set.map_err(|error| Error::from_frame(SET_CHECKSUMS, error))?;
+            state.outline.set_checksums(sums).doing(SET_CHECKSUMS)?;
             Ok(Stores::new())
         })
+        .doing(SET_CHECKSUMS)
     }
 }
 
@@ -210,10 +210,9 @@ impl Metalayers<'_> {
         if !self.variable || stored.is_empty() {
             return Ok(stored);
         }
-        let header =
-            chunk::Header::parse(&stored).map_err(|error| Error::from_format(doing, error));
+        let header = chunk::Header::parse(&stored).doing(doing);
         let header = header.map_err(|error| self.schunk.at(error))?;
-        self.schunk.allow_metadata(doing, &header, before)?;
+        self.schunk.allow_metadata(&header, before).doing(doing)?;
         crate::decompress(&stored).map_err(|error| self.schunk.at(error))
     }
 
@@ -307,7 +306,7 @@ impl MetalayersMut<'_> {
     /// Sets the content of a metalayer, which a reader decodes to values of `memory` bytes.
     fn set_bytes(&mut self, name: &str, content: &[u8], memory: u64) -> Result<()> {
         let doing = "set a metalayer";
-        self.check(doing, name)?;
+        self.check(name).doing(doing)?;
         let content = match (self.variable, &self.cparams) {
             (true, params) => {
                 let chunk = encode(content, params.as_ref())?;
@@ -319,18 +318,18 @@ impl MetalayersMut<'_> {
                         "metalayer `{name}`: its values take {memory} bytes of memory, but by default a reader allows \
                          {max} bytes for {stored} compressed bytes"
                     );
-                    return Err(self.schunk.error(ErrorKind::TooLarge, doing, detail));
+                    return Err(self.schunk.error(ErrorKind::TooLarge, detail).doing(doing));
                 }
                 chunk
             }
             (false, None) => content.to_vec(),
             (false, Some(_)) => {
                 let detail = "fixed-length metalayers are not compressed and accept no parameters";
-                return Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail));
+                return Err(self.schunk.error(ErrorKind::InvalidArgument, detail).doing(doing));
             }
         };
         let variable = self.variable;
-        self.change(doing, name, |outline| {
+        self.change(name, |outline| {
             if variable {
                 outline.set_vlmetalayer_chunk(name, &content)
             } else if outline.metalayers().iter().any(|each| each.name == name) {
@@ -339,6 +338,7 @@ impl MetalayersMut<'_> {
                 outline.add_metalayer(name, &content)
             }
         })
+        .doing(doing)
     }
 
     /// Removes the metalayer `name`. Returns whether the metalayer existed. C: `blosc2_vlmeta_delete`. Python: `del
@@ -352,44 +352,44 @@ impl MetalayersMut<'_> {
     ///   is a contiguous frame with chunks.
     pub fn remove(&mut self, name: &str) -> Result<bool> {
         let doing = "remove a metalayer";
-        self.check(doing, name)?;
+        self.check(name).doing(doing)?;
         let variable = self.variable;
         let mut found = false;
-        self.change(doing, name, |outline| {
+        self.change(name, |outline| {
             found = layers(outline, variable).iter().any(|each| each.name == name);
             match (found, variable) {
                 (false, _) => Ok(()),
                 (true, true) => outline.remove_vlmetalayer(name),
                 (true, false) => outline.remove_metalayer(name),
             }
-        })?;
+        })
+        .doing(doing)?;
         Ok(found)
     }
 
-    fn check(&self, doing: &str, name: &str) -> Result<()> {
-        self.schunk.check_change(doing, Access::Write)?;
+    fn check(&self, name: &str) -> Result<(), Reason> {
+        self.schunk.check_change(Access::Write)?;
         if !self.reserved && Self::is_reserved(name) {
             let detail =
                 format!("the name `{name}` is reserved; `with_reserved` allows changes of it");
-            return Err(self.schunk.error(ErrorKind::InvalidArgument, doing, detail));
+            return Err(self.schunk.error(ErrorKind::InvalidArgument, detail));
         }
         Ok(())
     }
 
     fn change(
         &mut self,
-        doing: &str,
         name: &str,
         work: impl FnOnce(&mut Outline) -> std::result::Result<(), blosc2_format::Error>,
-    ) -> Result<()> {
+    ) -> Result<(), Reason> {
         let work = |state: &mut State, _: &mut Vec<u64>| {
-            work(&mut state.outline).map_err(|error| Error::from_frame(doing, error))?;
+            work(&mut state.outline)?;
             Ok(Stores::new())
         };
         // A metalayer with a reserved name can change the meaning of the items.
         match Self::is_reserved(name) {
-            true => self.schunk.change(doing, work)?,
-            false => self.schunk.change_metadata(doing, work)?,
+            true => self.schunk.change(work)?,
+            false => self.schunk.change_metadata(work)?,
         }
         if self.reserved {
             self.schunk.forget();

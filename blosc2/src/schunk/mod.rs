@@ -37,10 +37,11 @@ use parking_lot::RwLockReadGuard;
 use crate::chunk::encoder::Encoder;
 use crate::chunk::init::init;
 use crate::codec::params::Resolved;
+use crate::error::AnyError;
 use crate::gate::{Calling, Gate, Version};
 use crate::item::element::{Element, is_byte};
 use crate::support::memory::reserve;
-use crate::{CParams, DParams, Error, ErrorKind, Result, Threads};
+use crate::{CParams, DParams, Doing, Error, ErrorKind, Reason, Result, Threads};
 
 use coder::Coder;
 use frame::Frame;
@@ -249,13 +250,12 @@ impl SChunk {
         limits: Limits,
     ) -> Result<Self> {
         let doing = "create a super-chunk";
-        let failed = |error| Error::from_frame(doing, error);
         let mut outline = Outline::new(params.format, store.layout());
         outline.set_dictionary(params.dictionary);
         for (name, content) in metalayers {
-            outline.add_metalayer(name, content).map_err(failed)?;
+            outline.add_metalayer(name, content).doing(doing)?;
         }
-        outline.set_chunksize(chunksize).map_err(failed)?;
+        outline.set_chunksize(chunksize).doing(doing)?;
         outline.set_max_chunks(limits.chunks);
         let state = State::new(outline, store, Version::default(), true, limits);
         let mut schunk = Self::new(state, Access::Write, DParams::default())?;
@@ -285,7 +285,7 @@ impl SChunk {
     }
 
     /// Returns the block size in bytes from the header of the frame; `None` if each chunk has its own block size.
-    pub(crate) fn blocksize(&self) -> Option<usize> {
+    fn blocksize(&self) -> Option<usize> {
         self.last_state().outline.params().blocksize.map(|size| size as usize)
     }
 
@@ -336,11 +336,11 @@ impl SChunk {
         let (state, doing) = (&reading.state, "read the index");
         // A few bytes can declare very many chunks.
         let count = state.nchunks();
-        self.allow(doing, (count as u64).saturating_mul(size_of::<Option<u64>>() as u64))?;
+        self.allow((count as u64).saturating_mul(size_of::<Option<u64>>() as u64)).doing(doing)?;
         let mut places = Vec::new();
-        reserve(&mut places, count, doing)?;
+        reserve(&mut places, count).doing(doing)?;
         for index in 0..count {
-            places.push(state.offset(index, doing).map_err(|error| self.at(error))?.place());
+            places.push(state.offset(index).doing(doing).map_err(|error| self.at(error))?.place());
         }
         Ok(places)
     }
@@ -373,17 +373,17 @@ impl SChunk {
     }
 
     /// Returns whether the chunks belong to an array.
-    pub(crate) fn is_array(&self) -> bool {
+    fn is_array(&self) -> bool {
         array_meta(self.last_state().outline.metalayers()).is_some()
     }
 
-    fn check_item<T: Element>(&self, doing: &str) -> Result<()> {
+    fn check_item<T: Element>(&self) -> Result<(), Reason> {
         let size = size_of::<T>();
         if size == self.typesize || is_byte::<T>() {
             return Ok(());
         }
         let detail = format!("items have {} bytes, {} has {size}", self.typesize, T::dtype());
-        Err(self.error(ErrorKind::TypeMismatch, doing, detail))
+        Err(self.error(ErrorKind::TypeMismatch, detail))
     }
 
     /// Returns the revision of a frame in a file, which every change by a handle of this program alters, and with
@@ -470,16 +470,19 @@ impl SChunk {
     }
 
     /// Like [`locked`](Self::locked), for work of this crate that does not wait for other threads.
-    pub(super) fn with_lock<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+    pub(super) fn with_lock<R, E: From<Error>>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<R, E>,
+    ) -> Result<R, E> {
         Self::with_lock_for(self, |schunk| schunk, work)
     }
 
     /// Like [`with_lock`](Self::with_lock), for the owner of a super-chunk.
-    pub(super) fn with_lock_for<O, R>(
+    pub(super) fn with_lock_for<O, R, E: From<Error>>(
         owner: &mut O,
         schunk: impl Fn(&mut O) -> &mut Self,
-        work: impl FnOnce(&mut O) -> Result<R>,
-    ) -> Result<R> {
+        work: impl FnOnce(&mut O) -> Result<R, E>,
+    ) -> Result<R, E> {
         let own = schunk(owner);
         // A clone, because `work` may replace the super-chunk.
         let Some(gate) = own.gate().filter(|gate| gate.is_locking()) else {
@@ -554,7 +557,7 @@ impl SChunk {
         if params.typesize.is_some_and(|asked| asked != self.typesize) {
             let (doing, size) = ("set the compression parameters", self.typesize);
             let detail = format!("items have {size} bytes");
-            return Err(self.error(ErrorKind::InvalidArgument, doing, detail));
+            return Err(self.error(ErrorKind::InvalidArgument, detail).doing(doing));
         }
         self.coder.set_cparams(&self.frame, params)
     }
@@ -599,8 +602,8 @@ impl SChunk {
         self.frame.calling()
     }
 
-    pub(super) fn check_change(&self, doing: &str, needed: Access) -> Result<()> {
-        self.frame.check_change(doing, needed)
+    pub(super) fn check_change(&self, needed: Access) -> Result<(), Reason> {
+        self.frame.check_change(needed)
     }
 
     /// Drops all fields that were derived from the outline.
@@ -609,11 +612,11 @@ impl SChunk {
         self.coder.forget();
     }
 
-    pub(super) fn error(&self, kind: ErrorKind, doing: &str, detail: impl ToString) -> Error {
-        self.frame.error(kind, doing, detail)
+    pub(super) fn error(&self, kind: ErrorKind, detail: impl ToString) -> Reason {
+        self.frame.error(kind, detail)
     }
 
-    pub(super) fn at(&self, error: Error) -> Error {
+    pub(super) fn at<E: AnyError>(&self, error: E) -> E {
         self.frame.at(error)
     }
 }
@@ -638,7 +641,6 @@ fn array_meta(metalayers: &[Metalayer]) -> Option<&[u8]> {
     array_layer(metalayers).map(|layer| &layer.content[..])
 }
 
-/// Returns the metalayer with the shape of an array.
 fn array_layer(metalayers: &[Metalayer]) -> Option<&Metalayer> {
     [NAME, OLD_NAME].into_iter().find_map(|name| metalayers.iter().find(|each| each.name == name))
 }

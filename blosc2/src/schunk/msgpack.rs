@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::metalayers::{Content, Metalayers, MetalayersMut};
-use crate::{Error, OpenOptions, Result};
+use crate::{Error, OpenOptions, Reason, Result};
 
 const READ: &str = "read a value from a metalayer";
 const WRITE: &str = "write a value to a metalayer";
@@ -28,7 +28,7 @@ impl Metalayers<'_> {
         let memory = Value::MEMORY.saturating_mul(value.count_in_arrays());
         let max = self.schunk.metadata_allowed(memory);
         if memory > max {
-            return Err(self.failed(name, Error::over_max_read(READ, memory, max)));
+            return Err(self.failed(name, Reason::over_max_read(memory, max).doing(READ)));
         }
         value.into_type().map(Some).map_err(|error| self.failed(name, error.into()))
     }
@@ -54,7 +54,8 @@ impl Metalayers<'_> {
     }
 
     fn failed(&self, name: &str, error: Error) -> Error {
-        self.schunk.at(error.doing(READ.to_owned()).in_part(format_args!("metalayer `{name}`")))
+        self.schunk
+            .at(error.with_doing(READ.to_owned()).in_part(format_args!("metalayer `{name}`")))
     }
 }
 
@@ -134,7 +135,7 @@ fn to_content<T: Serialize + ?Sized>(name: &str, value: &T) -> Result<Content> {
         Ok(Content { bytes: value.to_msgpack()?, memory })
     });
     content.map_err(|error: ValueError| {
-        Error::from(error).doing(WRITE.to_owned()).in_part(format_args!("metalayer `{name}`"))
+        Error::from(error).with_doing(WRITE.to_owned()).in_part(format_args!("metalayer `{name}`"))
     })
 }
 

@@ -19,7 +19,7 @@ use crate::bytes::{ReadOnly, Safety, Storage, lend};
 use crate::codec::params::{MAX_CHUNK_LEN, Purpose};
 use crate::gate::{FileId, Gate, Pass, Version, has_lock, links};
 use crate::support::memory::{self, resize};
-use crate::{CParams, Check, DParams, Error, ErrorKind, Result};
+use crate::{CParams, Check, DParams, Doing, Error, ErrorKind, Reason, Result};
 
 const OPEN: &str = "open a frame";
 const MAKE: &str = "create a super-chunk";
@@ -526,7 +526,8 @@ impl OpenOptions {
             return invalid("a frame inside a larger file can only be read");
         }
         if makes {
-            let made = target.create(MAKE, self.replace, self.safety(), |store| self.new_in(store));
+            let made =
+                target.create(self.replace, self.safety(), |store| self.new_in(store)).doing(MAKE);
             return match (made, path) {
                 (Ok(Created::Frame(schunk)), _) => Ok(schunk),
                 (Ok(Created::At(path)), _) => self.open_path(&path, 0),
@@ -572,7 +573,7 @@ impl OpenOptions {
         let mut frame = at_offset(storage, offset, safety);
         if self.recover {
             let mut pass = gate.as_ref().map(|gate| gate.change()).transpose()?;
-            frame.recover(OPEN)?;
+            frame.recover().doing(OPEN)?;
             pass.as_mut().map(Pass::changed);
         }
         let pass = gate.as_ref().map(|gate| gate.read()).transpose()?;
@@ -684,7 +685,7 @@ impl OpenOptions {
             return Ok(());
         }
         let started = schunk.frame.state_mut().outline.set_checksums(Some(Vec::new()));
-        started.map_err(|error| Error::from_frame(MAKE, error))
+        started.doing(MAKE)
     }
 
     fn open_path(&self, path: &Path, offset: u64) -> Result<SChunk> {
@@ -700,7 +701,7 @@ impl OpenOptions {
 
     /// Returns `None` if the file was replaced while it was opened.
     fn try_open_path(&self, path: &Path, offset: u64) -> Result<Option<SChunk>> {
-        let io = |error| Error::from_io(OPEN, path, error);
+        let io = |error| Error::of_io(OPEN, error).at(path);
         let at = |error: Error| match self.locking {
             true => error.at(path),
             false => error.not_locked(|| has_lock(path, path.is_dir())).at(path),
@@ -789,7 +790,7 @@ impl OpenOptions {
             let detail = "the file has several names (hard links), and a writer that uses another name acquires another lock";
             return Err(Error::new(ErrorKind::Unsupported, OPEN, detail));
         }
-        Contiguous::new(file, self.safety()).recover(OPEN)?;
+        Contiguous::new(file, self.safety()).recover().doing(OPEN)?;
         pass.changed();
         Ok(())
     }
@@ -820,16 +821,16 @@ impl OpenOptions {
         let verdict = verdict(report, |number| {
             let index = usize::try_from(number).unwrap_or(usize::MAX);
             schunk.with_chunk(index, None, |chunk, decoder| {
-                resize(&mut data, chunk.nbytes(), OPEN)?;
+                resize(&mut data, chunk.nbytes()).doing(OPEN)?;
                 decoder.decompress(chunk, memory::Target::of(&mut data)).map(|_| ())
             })
         })?;
-        match verdict.fault(OPEN).map_err(|error| schunk.at(error))? {
+        match verdict.fault().doing(OPEN).map_err(|error| schunk.at(error))? {
             None => {
                 schunk.set_dparams(&self.dparams);
                 Ok(schunk)
             }
-            Some(why) => Err(schunk.error(ErrorKind::InvalidData, OPEN, why)),
+            Some(why) => Err(schunk.error(ErrorKind::InvalidData, why).doing(OPEN)),
         }
     }
 
@@ -844,7 +845,7 @@ impl OpenOptions {
         }
         let content = depth == Check::Content;
         let options = Options { content, limits: self.all_limits(), ..Options::default() };
-        let mut report = check(&options).map_err(|error| Error::from_frame(OPEN, error))?;
+        let mut report = check(&options).doing(OPEN)?;
         // By default, a chunk that differs from its checksum is an error when it is read.
         let ignored = match (self.verification(), self.check) {
             (Verify::Never, _) => "frame.checksums",
@@ -854,13 +855,13 @@ impl OpenOptions {
         report.findings.retain(|finding| !finding.rule.id.starts_with(ignored));
         let mut findings = report.findings.iter();
         match findings.find(|finding| finding.rule.severity == Severity::Error) {
-            Some(error) => Err(Error::from_finding(OPEN, error)),
+            Some(error) => Err(Reason::from_finding(error).doing(OPEN)),
             None => Ok(report),
         }
     }
 
     fn opened(&self, mut store: Box<dyn Store>) -> Result<SChunk> {
-        let outline = store.read(&self.all_limits(), None, self.verification(), OPEN)?;
+        let outline = store.read(&self.all_limits(), None, self.verification()).doing(OPEN)?;
         let outline =
             outline.ok_or_else(|| Error::new(ErrorKind::InvalidData, OPEN, "no frame"))?;
         let (version, limits) = (Version::default(), self.all_limits());

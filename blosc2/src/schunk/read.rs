@@ -19,7 +19,9 @@ use crate::chunk::decompressor::to_items;
 use crate::closures::{Closures, registered};
 use crate::item::element::{Element, with_bytes_mut};
 use crate::support::memory::Target;
-use crate::{Blocks, Chunk, ChunkRef, Codec, Error, ErrorKind, Filter, Result, Special};
+use crate::{
+    Blocks, Chunk, ChunkRef, Codec, Doing, Error, ErrorKind, Filter, Reason, Result, Special,
+};
 
 const READ: &str = "read a chunk";
 
@@ -32,9 +34,9 @@ impl SChunk {
     /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`.
     #[doc(alias = "blosc2_schunk_decompress_chunk")]
     pub fn decompress_chunk<T: Element>(&self, index: usize) -> Result<Vec<T>> {
-        self.check_item::<T>(READ)?;
+        self.check_item::<T>().doing(READ)?;
         self.with_chunk(index, None, |chunk, decoder| {
-            self.allow(READ, chunk.nbytes() as u64)?;
+            self.allow(chunk.nbytes() as u64).doing(READ)?;
             to_items(chunk.nbytes(), |target| decoder.decompress(chunk, target))
         })
     }
@@ -47,7 +49,7 @@ impl SChunk {
     /// - [`ErrorKind::TypeMismatch`]: the size of `T` is not the typesize, and `T` is not `u8`;
     /// - [`ErrorKind::InvalidArgument`]: `items` does not have the decompressed size of the chunk.
     pub fn decompress_chunk_into<T: Element>(&self, index: usize, items: &mut [T]) -> Result<()> {
-        self.check_item::<T>(READ)?;
+        self.check_item::<T>().doing(READ)?;
         self.with_chunk(index, None, |chunk, decoder| {
             let len = size_of_val(items);
             if chunk.nbytes() != len {
@@ -105,7 +107,7 @@ impl SChunk {
         let state = &reading.state;
         let header = state.confirmed(&[index], || state.locate(index).map(|(_, header)| header));
         let info = header.and_then(|header| {
-            let is_stored = matches!(state.offset(index, READ)?, Offset::At(_));
+            let is_stored = matches!(state.offset(index).doing(READ)?, Offset::At(_));
             Ok(ChunkInfo::new(&header, is_stored))
         });
         info.map_err(|error| self.at(error))
@@ -129,7 +131,7 @@ impl SChunk {
                     format!("chunk {index} has {} blocks, got the index {block}", chunk.nblocks());
                 return Err(Error::new(ErrorKind::OutOfBounds, "read a block", detail));
             };
-            self.allow("read a block", len as u64)?;
+            self.allow(len as u64).doing("read a block")?;
             to_items(len, |target| decoder.block(chunk, block, target))
         })
     }
@@ -152,7 +154,7 @@ impl SChunk {
     /// - [`ErrorKind::OutOfBounds`]: `index` is not less than the number of chunks.
     pub fn blocks(&self, index: usize) -> Result<Blocks> {
         self.with_chunk(index, None, |chunk, _| {
-            self.allow("read the blocks of a chunk", chunk.nbytes() as u64)?;
+            self.allow(chunk.nbytes() as u64).doing("read the blocks of a chunk")?;
             chunk.blocks()
         })
     }
@@ -203,7 +205,7 @@ impl SChunk {
                 let whole = ranges
                     .is_some_and(|ranges| ranges.iter().any(|range| takes_all(header, range)));
                 let nbytes = if whole { u64::from(header.nbytes) } else { 0 };
-                self.allow_scratch(READ, nbytes.max(block_memory(header)))?;
+                self.allow_scratch(nbytes.max(block_memory(header))).doing(READ)?;
             }
             let runs_closures = self.coder.has_postfilter()
                 || registered(header.codec(), &header.filters) != Closures::None;
@@ -235,7 +237,7 @@ impl SChunk {
                     needed.collect::<Vec<_>>()
                 });
                 let fetched = located.fetch(&header, fetched_ranges.as_deref(), buffer);
-                fetched.map_err(|error| error.doing(format!("read chunk {index}")))?;
+                fetched.map_err(|error| error.with_doing(format!("read chunk {index}")))?;
                 Ok((header, calling))
             };
             let (header, _calling) = reading.state.confirmed(&[index], fetch)?;
@@ -286,7 +288,7 @@ impl SChunk {
         other: usize,
     ) -> Result<bool> {
         let offset = |index| {
-            let offset = reading.state.offset(index, READ);
+            let offset = reading.state.offset(index).doing(READ);
             offset.map_err(|error| self.at(error.in_chunk(index)))
         };
         let one = offset(one)?;
@@ -359,12 +361,12 @@ impl SChunk {
     }
 
     /// Checks that one read may allocate `nbytes` bytes.
-    pub(crate) fn allow(&self, doing: &str, nbytes: u64) -> Result<()> {
+    pub(crate) fn allow(&self, nbytes: u64) -> Result<(), Reason> {
         let max = self.allowed(nbytes);
         if nbytes <= max {
             return Ok(());
         }
-        Err(self.at(Error::over_max_read(doing, nbytes, max)))
+        Err(self.at(Reason::over_max_read(nbytes, max)))
     }
 
     /// Returns the maximum number of bytes that one read may allocate, if it needs `nbytes` bytes.
@@ -373,23 +375,23 @@ impl SChunk {
     }
 
     /// Checks that decompression may allocate `nbytes` bytes of working memory, in addition to the result.
-    pub(crate) fn allow_scratch(&self, doing: &str, nbytes: u64) -> Result<()> {
-        if nbytes <= SCRATCH { Ok(()) } else { self.allow(doing, nbytes) }
+    pub(crate) fn allow_scratch(&self, nbytes: u64) -> Result<(), Reason> {
+        if nbytes <= SCRATCH { Ok(()) } else { self.allow(nbytes) }
     }
 
     /// Checks the memory for the content of a metalayer. If the caller has set a limit for reads, that limit applies.
     /// Otherwise the limit is [`Limits::metadata`](blosc2_format::Limits::metadata), also for the sum with the `before`
     /// bytes that an iterator has returned, because a program may read all metalayers without knowing them.
-    pub(super) fn allow_metadata(&self, doing: &str, header: &Header, before: u64) -> Result<()> {
+    pub(super) fn allow_metadata(&self, header: &Header, before: u64) -> Result<(), Reason> {
         if !matches!(self.max_read, MaxRead::Plausible) {
-            return self.allow(doing, header.nbytes.into());
+            return self.allow(header.nbytes.into());
         }
         let held = header.decoding_memory().saturating_add(before);
         let max = self.metadata_allowed(held);
         if held <= max {
             return Ok(());
         }
-        Err(self.at(Error::over_max_read(doing, held, max)))
+        Err(self.at(Reason::over_max_read(held, max)))
     }
 
     /// Returns the maximum number of bytes for the content of a metalayer and its values, if they need `held` bytes.

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use super::{Access, SChunk};
 use crate::codec::params::MAX_CHUNK_LEN;
 use crate::support::memory::Target;
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Result};
 
 const WRITE: &str = "write the content of a super-chunk";
 const TAKEN: &str = "only `finish` takes the super-chunk";
@@ -177,11 +177,11 @@ impl<S: BorrowMut<SChunk>> SChunkWriter<S> {
     ///   set (it would run a second time on the data of that chunk).
     pub fn new(owner: S, chunksize: usize) -> Result<Self> {
         let schunk = owner.borrow();
-        schunk.check_change(WRITE, Access::Append)?;
+        schunk.check_change(Access::Append).doing(WRITE)?;
         // Reads the changes of other handles.
         drop(schunk.reading()?);
         let (chunksize, last) = check_writable(schunk, chunksize)?;
-        let invalid = |detail| schunk.error(ErrorKind::InvalidArgument, WRITE, detail);
+        let invalid = |detail| schunk.error(ErrorKind::InvalidArgument, detail).doing(WRITE);
         if !(1..=MAX_CHUNK_LEN).contains(&chunksize) {
             return Err(invalid(format!(
                 "a chunk has 1 to {MAX_CHUNK_LEN} bytes, got {chunksize}"
@@ -232,7 +232,7 @@ impl<S: BorrowMut<SChunk>> SChunkWriter<S> {
                 };
                 if found != size {
                     let detail = format!("the chunk size was {size} bytes, now it is {found}");
-                    return Err(schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
+                    return Err(schunk.error(ErrorKind::InvalidArgument, detail).doing(WRITE));
                 }
                 let short = schunk.nchunks() > 0 && last < size;
                 let room = if short { size - last } else { size };
@@ -245,7 +245,7 @@ impl<S: BorrowMut<SChunk>> SChunkWriter<S> {
                     let index = schunk.nchunks() - 1;
                     let mut data = schunk.decompress_chunk::<u8>(index)?;
                     data.extend_from_slice(&rest[..count]);
-                    let chunk = schunk.compressed_bytes(WRITE, Some(index), &data)?;
+                    let chunk = schunk.compressed_bytes(Some(index), &data).doing(WRITE)?;
                     schunk.put(vec![(index, chunk.into())])?;
                 } else {
                     schunk.append_bytes(&rest[..count])?;
@@ -310,10 +310,10 @@ impl<S: BorrowMut<SChunk>> fmt::Debug for SChunkWriter<S> {
 
 /// Returns the chunk size of the existing chunks, or `chunksize` if they have none, and the size of the last chunk.
 fn check_writable(schunk: &SChunk, chunksize: usize) -> Result<(usize, usize)> {
-    schunk.check_no_array(WRITE)?;
+    schunk.check_no_array().doing(WRITE)?;
     if schunk.has_variable_chunks() || schunk.has_variable_blocks() {
         let detail = "its chunks or blocks have different sizes";
-        return Err(schunk.error(ErrorKind::InvalidArgument, WRITE, detail));
+        return Err(schunk.error(ErrorKind::InvalidArgument, detail).doing(WRITE));
     }
     let chunksize = match schunk.chunksize() {
         0 => chunksize,
@@ -326,6 +326,6 @@ fn check_writable(schunk: &SChunk, chunksize: usize) -> Result<(usize, usize)> {
 
 /// Checks that the last chunk may be replaced by a longer one.
 fn check_rewrite(schunk: &SChunk) -> Result<()> {
-    schunk.check_change(WRITE, Access::Write)?;
-    schunk.check_unfiltered(WRITE)
+    schunk.check_change(Access::Write).doing(WRITE)?;
+    schunk.check_unfiltered().doing(WRITE)
 }

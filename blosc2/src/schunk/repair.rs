@@ -22,7 +22,7 @@ use super::target::new_store;
 use super::verdict::{self, Verdict};
 use crate::bytes::{Recovery, WithoutMark, recover};
 use crate::gate::{Claim, Gate, Version};
-use crate::{Error, ErrorKind, OpenOptions, Result, SChunk};
+use crate::{Doing, Error, ErrorKind, OpenOptions, Result, SChunk};
 
 const REPAIR: &str = "repair a frame";
 type CheckResult = std::result::Result<Report, blosc2_format::Error>;
@@ -169,7 +169,7 @@ pub struct Rebuilt {
 /// - [`ErrorKind::Busy`]: this program has the file open for writing.
 pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
     let path = path.as_ref();
-    let io = |error| Error::from_io(REPAIR, path, error);
+    let io = |error| Error::of_io(REPAIR, error).at(path);
     let absolute = files::absolute(path)?;
     // The target of a link is replaced, not the link.
     let real = fs::canonicalize(path).map_err(io)?;
@@ -214,7 +214,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
 /// - [`ErrorKind::AlreadyExists`]: a file or directory already exists at `output`; this function does not change it.
 pub fn repair_to(path: impl AsRef<Path>, output: impl AsRef<Path>) -> Result<Repaired> {
     let path = path.as_ref();
-    let io = |error| Error::from_io(REPAIR, path, error);
+    let io = |error| Error::of_io(REPAIR, error).at(path);
     let is_directory = fs::metadata(path).map_err(io)?.is_dir();
     let mut repaired = Repaired::Sound;
     files::create_file(output.as_ref(), false, None, |temporary| {
@@ -320,7 +320,7 @@ fn all() -> Options {
 
 /// Returns whether the whole frame is valid.
 fn is_good(verdict: Verdict) -> Result<bool> {
-    Ok(verdict.fault(REPAIR)?.is_none())
+    Ok(verdict.fault().doing(REPAIR)?.is_none())
 }
 
 /// The parts that must be intact to rebuild a frame.
@@ -335,10 +335,9 @@ enum Evidence {
 /// Writes the intact parts of the frame at `path` to `target`, which does not exist.
 fn rebuild(path: &Path, is_directory: bool, target: &Path, needed: Evidence) -> Result<Rebuilt> {
     let limits = Limits::default();
-    let failed = |error| Error::from_frame(REPAIR, error);
     if is_directory {
         let disk = Disk(path.to_owned());
-        let salvaged = salvage_directory(&disk, &limits).map_err(failed)?;
+        let salvaged = salvage_directory(&disk, &limits).doing(REPAIR)?;
         let rebuilt = write(&salvaged, target, true, |chunk| {
             let file = File::open(path.join(chunk_name(chunk.at)))?;
             file.read_vec_at(0, chunk.len.into())
@@ -347,7 +346,7 @@ fn rebuild(path: &Path, is_directory: bool, target: &Path, needed: Evidence) -> 
     }
     let file = File::open(path).map_err(|error| Error::of_io(REPAIR, error))?;
     let bytes = WithoutMark(&file);
-    let salvaged = salvage(&bytes, &limits).map_err(failed)?;
+    let salvaged = salvage(&bytes, &limits).doing(REPAIR)?;
     let is_frame = match salvaged.header {
         Some(_) => true,
         None => {
@@ -387,7 +386,7 @@ fn starts_later(file: &dyn ReadAt, salvaged: &Salvaged) -> io::Result<bool> {
 
 /// Checks that the new frame is valid.
 fn checked(rebuilt: Rebuilt, report: CheckResult) -> Result<Rebuilt> {
-    let report = report.map_err(|error| Error::from_frame(REPAIR, error))?;
+    let report = report.doing(REPAIR)?;
     match report.findings.iter().find(|finding| finding.rule.severity == Severity::Error) {
         None => Ok(rebuilt),
         Some(finding) => {
@@ -426,10 +425,9 @@ fn write(
     });
     let size = header.map_or(ChunkSize::Unknown, |header| header.chunksize);
     if salvaged.has_checksums {
-        let set = outline.set_checksums(Some(Vec::new()));
-        set.map_err(|error| Error::from_frame(REPAIR, error))?;
+        outline.set_checksums(Some(Vec::new())).doing(REPAIR)?;
     }
-    outline.set_chunksize(size).map_err(|error| Error::from_frame(REPAIR, error))?;
+    outline.set_chunksize(size).doing(REPAIR)?;
     let store = new_store(target, is_directory)?;
     let (version, limits) = (Version::default(), Limits::default());
     let mut state = State::new(outline, store, version, true, limits);
@@ -439,7 +437,7 @@ fn write(
             lost.push(number);
         }
     }
-    state.finish(REPAIR)?;
+    state.finish().doing(REPAIR)?;
     Ok(Rebuilt {
         nchunks: state.nchunks(),
         lost: (salvaged.order == Order::Index).then_some(lost),
@@ -473,7 +471,7 @@ fn push(
     };
     let number = state.outline.nchunks();
     match state.outline.insert(number, &bytes) {
-        Ok(stores) => state.commit(REPAIR, stores, &[]).map(|()| true),
+        Ok(stores) => state.commit(stores, &[]).doing(REPAIR).map(|()| true),
         Err(_) => Ok(false),
     }
 }

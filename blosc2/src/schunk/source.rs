@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::SChunk;
 use crate::chunk::ChunkBytes;
 use crate::item::element::{Element, bytes_of};
-use crate::{Chunk, ChunkRef, Result};
+use crate::{Chunk, ChunkRef, Reason, Result};
 
 /// The content of a new chunk of a super-chunk, for [`SChunk::append`], [`SChunk::insert`] and [`SChunk::replace`].
 ///
@@ -77,7 +77,7 @@ pub struct VariableBlocks<'a>(pub &'a [&'a [u8]]);
 /// [`ChunkSource`].
 pub trait ToSource {
     /// Returns the content. Checks that the type of items fits.
-    fn source(&self, schunk: &SChunk, doing: &str) -> Result<Source<'_>>;
+    fn source(&self, schunk: &SChunk) -> Result<Source<'_>, Reason>;
 }
 
 /// The content of a [`ChunkSource`].
@@ -92,8 +92,8 @@ macro_rules! items {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
         impl<T: Element, $($generics)*> ChunkSource for $type {}
         impl<T: Element, $($generics)*> ToSource for $type {
-            fn source(&self, schunk: &SChunk, doing: &str) -> Result<Source<'_>> {
-                schunk.check_item::<T>(doing)?;
+            fn source(&self, schunk: &SChunk) -> Result<Source<'_>, Reason> {
+                schunk.check_item::<T>()?;
                 Ok(Source::Items(bytes_of(&self[..])))
             }
         }
@@ -103,14 +103,14 @@ items! { [] &[T]; [const N: usize] &[T; N]; [] &Vec<T>; }
 
 impl<B: ChunkBytes> ChunkSource for &Chunk<B> {}
 impl<B: ChunkBytes> ToSource for &Chunk<B> {
-    fn source(&self, _: &SChunk, _: &str) -> Result<Source<'_>> {
+    fn source(&self, _: &SChunk) -> Result<Source<'_>, Reason> {
         Ok(Source::Chunk(self.borrowed()))
     }
 }
 
 impl ChunkSource for VariableBlocks<'_> {}
 impl ToSource for VariableBlocks<'_> {
-    fn source(&self, _: &SChunk, _: &str) -> Result<Source<'_>> {
+    fn source(&self, _: &SChunk) -> Result<Source<'_>, Reason> {
         Ok(Source::Blocks(self.0))
     }
 }

@@ -11,8 +11,9 @@ use blosc2_format::{Options, ReadAt, Report};
 use super::store::{Contiguous, Directory, Files, Memory, Store};
 use super::{SChunk, files};
 use crate::bytes::{Guarded, Safety, Shared, Storage};
+use crate::error::AnyError;
 use crate::gate::{Claim, FileId, Gate, links};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Reason, Result};
 
 const FIND: &str = "find a frame";
 
@@ -50,7 +51,6 @@ const FIND: &str = "find a frame";
 pub struct Target {
     pub(super) place: Place,
     pub(super) offset: u64,
-    /// Whether a new frame is a directory.
     directory: bool,
 }
 
@@ -325,9 +325,9 @@ impl Target {
     }
 
     /// Adds the path of the target to an error.
-    pub(super) fn at(path: Option<&Path>, error: Error) -> Error {
+    pub(super) fn at<E: AnyError>(path: Option<&Path>, error: E) -> E {
         match path {
-            Some(path) => error.at(path),
+            Some(path) => error.map(|error| error.at(path)),
             None => error,
         }
     }
@@ -338,14 +338,13 @@ impl Target {
     /// caller opens it. Otherwise the result is the super-chunk.
     pub(crate) fn create(
         self,
-        doing: &str,
         replace: bool,
         safety: Safety,
         write: impl FnOnce(Box<dyn Store>) -> Result<SChunk>,
-    ) -> Result<Created> {
+    ) -> Result<Created, Reason> {
         let shown = self.shown_path().map(Path::to_owned);
         let refused =
-            |kind, detail: String| Err(Self::at(shown.as_deref(), Error::new(kind, doing, detail)));
+            |kind, detail: String| Err(Self::at(shown.as_deref(), Reason::new(kind, detail)));
         if self.offset > 0 {
             let detail = "a frame is created at the start of its target, not at an offset";
             return refused(ErrorKind::InvalidArgument, detail.to_owned());
@@ -374,9 +373,9 @@ impl Target {
             Place::Bytes(_) => (Box::new(Contiguous::new(Vec::new(), Safety::Errors)), None, None),
             Place::Storage { mut storage, path, is_owned } => {
                 let safety = if is_owned { Safety::Errors } else { safety };
-                let at = |error: Error| Self::at(path.as_deref(), error);
-                let io = |error| at(Error::of_io(doing, error));
-                let gate = gate_of(&*storage, Claim::Make).map_err(at)?;
+                let at = |error| Self::at(path.as_deref(), error);
+                let io = |error: io::Error| at(Reason::from(error));
+                let gate = gate_of(&*storage, Claim::Make).map_err(|error| at(error.into()))?;
                 let size = storage.size().map_err(io)?;
                 if size > 0 && !replace {
                     let detail = format!("the storage is not empty: it has {size} bytes");
@@ -411,7 +410,6 @@ impl Target {
     }
 }
 
-/// A new frame.
 #[expect(clippy::large_enum_variant, reason = "it is returned once for each frame")]
 pub(crate) enum Created {
     /// A complete file or directory at this path.
@@ -461,7 +459,7 @@ pub(super) fn gate_of(storage: &dyn Storage, claim: Claim) -> Result<Option<Gate
 
 /// Returns the store of a new file or directory; nothing exists at the path.
 pub(super) fn new_store(path: &Path, directory: bool) -> Result<Box<dyn Store>> {
-    let io = |error| Error::from_io("create a super-chunk", path, error);
+    let io = |error| Error::of_io("create a super-chunk", error).at(path);
     if directory {
         fs::create_dir(path).map_err(io)?;
         return Ok(Box::new(Directory::new(Disk(files::absolute(path)?), Safety::Errors)));

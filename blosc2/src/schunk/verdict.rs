@@ -13,7 +13,7 @@ use crate::chunk::decoder::Decoder;
 use crate::gate::Gate;
 use crate::schunk::array_meta;
 use crate::support::memory::{Target, resize};
-use crate::{ChunkRef, DParams, Error, ErrorKind, Result};
+use crate::{ChunkRef, DParams, Doing, ErrorKind, Reason, Result};
 
 const CHECK: &str = "check a chunk";
 
@@ -32,13 +32,13 @@ impl Verdict {
     ///
     /// # Errors
     /// The content was not fully checked.
-    pub(super) fn fault(self, doing: &str) -> Result<Option<String>> {
+    pub(super) fn fault(self) -> Result<Option<String>, Reason> {
         match self {
             Self::Good => Ok(None),
             Self::Bad(why) => Ok(Some(why)),
             Self::NotFullyChecked(kind, why) => {
                 let detail = format!("its content was not fully checked: {why}");
-                Err(Error::new(kind, doing, detail))
+                Err(Reason::new(kind, detail))
             }
         }
     }
@@ -116,23 +116,22 @@ fn of<R: ReadAt>(
     open: impl Fn() -> std::result::Result<Frame<R>, FormatError>,
     gate: Option<&Gate>,
 ) -> Result<Verdict> {
-    let failed = |error| Error::from_frame(CHECK, error);
     let mut frame = None;
-    let mut report = report.map_err(failed)?;
+    let mut report = report.doing(CHECK)?;
     report.accept_changed_chunks();
     verdict(&report, |number| {
         let frame = match &mut frame {
             Some(frame) => frame,
-            none => none.insert(open().map_err(failed)?),
+            none => none.insert(open().doing(CHECK)?),
         };
-        let bytes = frame.chunk(number).map_err(failed)?;
+        let bytes = frame.chunk(number).doing(CHECK)?;
         let chunk = ChunkRef::to_decompress(&bytes)?;
         let typesize = usize::try_from(frame.header().typesize).unwrap_or(0);
         let shape = ArrayShape::new(typesize, array_meta(frame.metalayers()))?;
         let mut decoder = Decoder::with_shape(&DParams::default(), Some(shape))?;
         decoder.set_place(usize::try_from(number).unwrap_or(usize::MAX), None);
         let mut data = Vec::new();
-        resize(&mut data, chunk.nbytes(), CHECK)?;
+        resize(&mut data, chunk.nbytes()).doing(CHECK)?;
         let _calling = gate.map(Gate::calling);
         decoder.decompress(&chunk, Target::of(&mut data)).map(|_| ())
     })

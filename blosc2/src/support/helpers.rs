@@ -196,7 +196,6 @@ impl Queue {
         }
     }
 
-    /// Removes a call.
     fn remove(&self, call: &Arc<Call>) {
         lock(&self.state).calls.retain(|other| !Arc::ptr_eq(other, call));
     }

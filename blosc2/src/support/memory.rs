@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 
 use crate::item::element::{as_bytes, as_bytes_mut, zeroed};
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Reason, Result};
 
 /// A copy of bytes, aligned for every number type.
 pub(crate) struct AlignedBytes {
@@ -13,12 +13,12 @@ pub(crate) struct AlignedBytes {
 }
 
 impl AlignedBytes {
-    pub(crate) fn zeroed(len: usize, doing: &str) -> Result<Self> {
-        Ok(Self { words: zeroed(len.div_ceil(8), doing)?, len })
+    pub(crate) fn zeroed(len: usize) -> Result<Self, Reason> {
+        Ok(Self { words: zeroed(len.div_ceil(8))?, len })
     }
 
-    pub(crate) fn of(bytes: &[u8], doing: &str) -> Result<Self> {
-        let mut copy = Self::zeroed(bytes.len(), doing)?;
+    pub(crate) fn of(bytes: &[u8]) -> Result<Self, Reason> {
+        let mut copy = Self::zeroed(bytes.len())?;
         copy.as_mut_slice().copy_from_slice(bytes);
         Ok(copy)
     }
@@ -38,16 +38,16 @@ impl AlignedBytes {
 }
 
 /// Reserves capacity for `more` items; returns an error instead of aborting if there is not enough memory.
-pub(crate) fn reserve<T>(items: &mut Vec<T>, more: usize, doing: &str) -> Result<()> {
+pub(crate) fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Reason> {
     items.try_reserve(more).map_err(|error| {
         let len = more.saturating_mul(size_of::<T>());
-        Error::new(ErrorKind::OutOfMemory, doing, format_args!("{len} bytes: {error}"))
+        Reason::new(ErrorKind::OutOfMemory, format_args!("{len} bytes: {error}"))
     })
 }
 
 /// Resizes a buffer; returns an error instead of aborting if there is not enough memory. New bytes are zeros.
-pub(crate) fn resize(bytes: &mut Vec<u8>, len: usize, doing: &str) -> Result<()> {
-    reserve(bytes, len.saturating_sub(bytes.len()), doing)?;
+pub(crate) fn resize(bytes: &mut Vec<u8>, len: usize) -> Result<(), Reason> {
+    reserve(bytes, len.saturating_sub(bytes.len()))?;
     bytes.resize(len, 0);
     Ok(())
 }

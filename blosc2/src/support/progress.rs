@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::closures::BoxError;
-use crate::{Error, Result};
+use crate::{Reason, Result};
 
 type Report = dyn Fn(u64, u64) -> std::result::Result<(), BoxError> + Send + Sync;
 
@@ -25,11 +25,11 @@ impl Progress {
     }
 
     /// Reports that `done` of `total` chunks are complete.
-    pub(crate) fn report(&self, doing: &str, done: u64, total: u64) -> Result<()> {
+    pub(crate) fn report(&self, done: u64, total: u64) -> Result<(), Reason> {
         let Some(report) = &self.0 else { return Ok(()) };
         report(done, total).map_err(|error| {
             let detail = format!("the closure that reports progress failed: {error}");
-            Error::from_closure(doing, detail, Some(error))
+            Reason::from_closure(detail, Some(error))
         })
     }
 }

@@ -329,7 +329,6 @@ impl ItemKind {
         })
     }
 
-    /// The entries of its parameters.
     fn parameters(&self) -> Vec<(&'static str, Value)> {
         match self {
             Self::Timestamp { unit, timezone } => {
@@ -353,7 +352,6 @@ impl ItemKind {
         }
     }
 
-    /// The names of the entries of its parameters.
     fn parameter_names(&self) -> &'static [&'static str] {
         match self {
             Self::Timestamp { .. } => &["unit", "timezone"],

@@ -6,7 +6,6 @@ use crate::blosc2::{Dtype, Error, ErrorKind, Result, SChunk, Value};
 /// The name of the serializer Arrow.
 pub(crate) const ARROW: &str = "arrow";
 
-/// The kind and the description of an error.
 pub(crate) type Fault = (ErrorKind, String);
 
 /// Returns the length of `rows` rows of `row` bytes, which are made of `given` bytes. `None` is a size that overflows.

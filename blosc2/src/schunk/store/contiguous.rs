@@ -14,7 +14,7 @@ use super::{
     missing, outdated, read_outline,
 };
 use crate::bytes::{Change, Recovery, Safety, Storage, commit, recover};
-use crate::{Advice, Error, ErrorKind, Result};
+use crate::{Advice, ErrorKind, Reason, Result};
 
 /// Adjacent writes are copied to one write of up to this number of bytes.
 const SMALL: usize = 16 << 10;
@@ -83,33 +83,31 @@ impl Store for Contiguous {
         limits: &Limits,
         typesize: Option<u32>,
         verify: Verify,
-        doing: &str,
-    ) -> Result<Option<Outline>> {
+    ) -> Result<Option<Outline>, Reason> {
         // The stamp is read first, so that a later change during this call is detected.
-        let stamp = Stamp::of(self.storage(), doing)?;
-        let outline = read_outline(self.storage(), self.layout(), limits, typesize, verify, doing)?;
+        let stamp = Stamp::of(self.storage())?;
+        let outline = read_outline(self.storage(), self.layout(), limits, typesize, verify)?;
         (self.written, self.bytes.stamp) = (None, stamp);
         (*self.newest.get_mut(), *self.is_settled.get_mut()) = (None, false);
         self.index_at = outline.header_len() + outline.cbytes();
         Ok(Some(outline))
     }
 
-    fn recover(&mut self, doing: &str) -> Result<()> {
+    fn recover(&mut self) -> Result<(), Reason> {
         let content = Options { content: true, ..Options::default() };
         let is_sound = |source: &dyn ReadAt| match frame::check(source, &content) {
             Ok(mut report) => {
                 report.accept_changed_chunks();
                 Ok(report.is_good())
             }
-            Err(error) => Err(Error::from_frame(doing, error).into()),
+            Err(error) => Err(Reason::from(error).doing("check a frame").into()),
         };
-        let recovery = recover(&mut *self.bytes.storage, is_sound);
-        if recovery.map_err(|error| Error::of_io(doing, error))? == Recovery::Lost {
+        if recover(&mut *self.bytes.storage, is_sound)? == Recovery::Lost {
             let advice = Advice::Repair;
             let detail = format!(
                 "a writer was interrupted while it changed this frame, and the overwritten bytes are lost: {advice}"
             );
-            return Err(Error::new(ErrorKind::Unfinished, doing, detail));
+            return Err(Reason::new(ErrorKind::Unfinished, detail));
         }
         Ok(())
     }
@@ -118,7 +116,7 @@ impl Store for Contiguous {
         &self.bytes
     }
 
-    fn chunk(&self, outline: &Outline, place: u64) -> Result<Located<'_>> {
+    fn chunk(&self, outline: &Outline, place: u64) -> Result<Located<'_>, Reason> {
         let storage = self.storage();
         let at = outline.header_len().saturating_add(place);
         let room = outline.chunks_end().saturating_sub(place);
@@ -140,8 +138,7 @@ impl Store for Contiguous {
         outline: &Outline,
         numbers: &[usize],
         limits: &Limits,
-        doing: &str,
-    ) -> Result<bool> {
+    ) -> Result<bool, Reason> {
         // Only other programs that do not lock the file can have changed it since then.
         let Some(read @ Stamp { file: Some(file), .. }) = &self.bytes.stamp else {
             return Ok(true);
@@ -151,7 +148,7 @@ impl Store for Contiguous {
             return Ok(true);
         }
         let now = SystemTime::now();
-        if Stamp::of(self.storage(), doing)?.as_ref() == Some(read) {
+        if Stamp::of(self.storage())?.as_ref() == Some(read) {
             let age = file.1.and_then(|changed| now.duration_since(changed).ok());
             self.is_settled.store(age.is_some_and(|age| age > SETTLED), Relaxed);
             return Ok(true);
@@ -164,12 +161,12 @@ impl Store for Contiguous {
             };
             let are_same =
                 current.header_len() == outline.header_len() && numbers.iter().all(is_same);
-            if Stamp::of(self.storage(), doing)?.as_ref() == Some(stamp) {
-                return if are_same { Ok(true) } else { Err(outdated(doing)) };
+            if Stamp::of(self.storage())?.as_ref() == Some(stamp) {
+                return if are_same { Ok(true) } else { Err(outdated()) };
             }
         }
-        let stamp = Stamp::of(self.storage(), doing)?.ok_or_else(|| outdated(doing))?;
-        let read = read_outline(self.storage(), self.layout(), limits, None, Verify::Never, doing)?;
+        let stamp = Stamp::of(self.storage())?.ok_or_else(outdated)?;
+        let read = read_outline(self.storage(), self.layout(), limits, None, Verify::Never)?;
         *newest = Some((stamp, read));
         Ok(false)
     }
@@ -187,16 +184,14 @@ impl Store for Contiguous {
         outline: &mut Outline,
         stores: Stores<'_>,
         _: &[u64],
-        doing: &str,
-    ) -> Result<()> {
-        let failed = |error| Error::of_io(doing, error);
-        if !self.bytes.is_same_frame().map_err(failed)? {
-            return Err(changed(doing));
+    ) -> Result<(), Reason> {
+        if !self.bytes.is_same_frame()? {
+            return Err(changed());
         }
         let written = self.written.take();
         let old_len = match &written {
             Some(written) => self.index_at + (written.index_len + written.trailer.len()) as u64,
-            None => self.stored_len().map_err(failed)?,
+            None => self.stored_len()?,
         };
         let start = outline.header_len();
         let spare = outline.spare();
@@ -212,19 +207,18 @@ impl Store for Contiguous {
         };
         let zeros = vec![0; (moved.end - moved.start) as usize];
         let index_at = start + outline.cbytes();
-        let failed_frame = |error| Error::from_frame(doing, error);
         let patch = match index_at == self.index_at {
-            true => outline.index_patch(index_at).map_err(failed_frame)?,
+            true => outline.index_patch(index_at)?,
             false => None,
         };
         let new = match patch {
             Some(patch) => {
                 let index = patch.writes.into_iter().map(|(at, bytes)| (at.into(), bytes.into()));
-                Metadata::with_index(outline, patch.len, index.collect(), doing)?
+                Metadata::with_index(outline, patch.len, index.collect())?
             }
             None => {
-                outline.load(&self.bytes).map_err(failed_frame)?;
-                metadata_of(outline, doing)?
+                outline.load(&self.bytes)?;
+                metadata_of(outline)?
             }
         };
         let end = [(start + moved.start, &zeros[..])].into_iter().chain(new.end(index_at));
@@ -257,7 +251,7 @@ impl Store for Contiguous {
             safety: self.safety,
         };
         let committed = commit(&mut *self.bytes.storage, &change);
-        self.can_cut = Some(committed.map_err(|each| each.into_error(doing))?);
+        self.can_cut = Some(committed.map_err(|each| each.into_error())?);
         let header = new.header.first_chunk();
         self.bytes.stamp = header.map(|header| Stamp { header: *header, file: None });
         self.index_at = index_at;
@@ -265,21 +259,21 @@ impl Store for Contiguous {
         Ok(())
     }
 
-    fn add(&mut self, outline: &Outline, stores: Stores<'_>, doing: &str) -> Result<()> {
+    fn add(&mut self, outline: &Outline, stores: Stores<'_>) -> Result<(), Reason> {
         let start = outline.header_len();
         stores.iter().try_for_each(|(place, bytes)| {
             let written = self.bytes.storage.write_all_at(start + place, bytes);
-            written.map_err(|error| Error::of_io(doing, error))
+            written.map_err(Reason::from)
         })
     }
 
-    fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()> {
-        let new = metadata_of(outline, doing)?;
+    fn finish(&mut self, outline: &mut Outline) -> Result<(), Reason> {
+        let new = metadata_of(outline)?;
         let at = new.header.len() as u64 + outline.cbytes();
         let storage = &mut self.bytes.storage;
         let mut writes = new.end(at).chain([(0, &new.header[..])]);
         let written = writes.try_for_each(|(at, bytes)| storage.write_all_at(at, bytes));
-        written.map_err(|error| Error::of_io(doing, error))
+        written.map_err(Reason::from)
     }
 
     fn frame_len(&self) -> io::Result<Option<u64>> {

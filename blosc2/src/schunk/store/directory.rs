@@ -16,7 +16,7 @@ use super::{
     outdated, read_outline,
 };
 use crate::bytes::{Guarded, ReadOnly, Safety, Storage};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Reason, Result};
 
 /// The files of a directory, in the file system or in a custom directory.
 pub(in crate::schunk) trait Files:
@@ -70,7 +70,6 @@ fn unversioned() -> Error {
     Error::new(ErrorKind::Busy, super::READ, detail)
 }
 
-/// A frame in a directory.
 #[derive(Debug)]
 pub(in crate::schunk) struct Directory<F> {
     files: F,
@@ -98,13 +97,13 @@ impl<F: Files> Directory<F> {
         }
     }
 
-    fn put(&mut self, name: &str, content: &[u8], doing: &str) -> Result<()> {
+    fn put(&mut self, name: &str, content: &[u8]) -> Result<(), Reason> {
         let put = self.files.put(name, content, self.safety == Safety::PowerLoss);
-        put.map_err(|error| self.failed(name, doing, error))
+        put.map_err(|error| self.failed(name, error))
     }
 
-    fn failed(&self, name: &str, doing: &str, error: io::Error) -> Error {
-        Error::from_io(doing, &self.path_of(name), error)
+    fn failed(&self, name: &str, error: io::Error) -> Reason {
+        Reason::from(error).at(&self.path_of(name))
     }
 
     fn path_of(&self, name: &str) -> PathBuf {
@@ -113,14 +112,14 @@ impl<F: Files> Directory<F> {
 
     /// Checks that the frame is unchanged since the last read or write of this handle. It changes only if claims and
     /// locks do not protect it.
-    fn check_same_frame(&self, doing: &str) -> Result<()> {
-        let failed = |error| self.failed(INDEX, doing, error);
+    fn check_same_frame(&self) -> Result<(), Reason> {
+        let failed = |error| self.failed(INDEX, error);
         if self.known.is_none() {
             return Ok(());
         }
         let index = self.files.open(INDEX).map_err(failed)?;
         let now = self.fingerprint(&index).map_err(failed)?;
-        if now == self.known { Ok(()) } else { Err(super::changed(doing)) }
+        if now == self.known { Ok(()) } else { Err(super::changed()) }
     }
 
     /// Checks that the chunk files that are open contain the chunks of the index that was read. A writer that reuses the
@@ -138,7 +137,7 @@ impl<F: Files> Directory<F> {
         }
         let start = Instant::now();
         if self.files.version(INDEX)? != *version {
-            return Err(outdated(super::READ).into());
+            return Err(outdated().doing(super::READ).into());
         }
         *checked = Some(start);
         Ok(())
@@ -188,17 +187,15 @@ impl<F: Files> Store for Directory<F> {
         limits: &Limits,
         typesize: Option<u32>,
         verify: Verify,
-        doing: &str,
-    ) -> Result<Option<Outline>> {
+    ) -> Result<Option<Outline>, Reason> {
         // If the file changes after this, reads of chunks fail until it is read again.
-        self.record_version().map_err(|error| Error::of_io(doing, error))?;
-        let index = self.files.open(INDEX).map_err(|error| Error::of_io(doing, error))?;
+        self.record_version()?;
+        let index = self.files.open(INDEX)?;
         let mut index = Stamped::new(F::storage(index));
-        index.stamp = Stamp::of(&*index.storage, doing)?;
-        let outline =
-            read_outline(&*index.storage, self.layout(), limits, typesize, verify, doing)?;
+        index.stamp = Stamp::of(&*index.storage)?;
+        let outline = read_outline(&*index.storage, self.layout(), limits, typesize, verify)?;
         let known = self.fingerprint(&*index.storage);
-        self.known = known.map_err(|error| Error::of_io(doing, error))?;
+        self.known = known?;
         self.index = (!outline.is_loaded()).then_some(index);
         Ok(Some(outline))
     }
@@ -214,15 +211,15 @@ impl<F: Files> Store for Directory<F> {
         self.index = None;
     }
 
-    fn chunk(&self, _: &Outline, place: u64) -> Result<Located<'_>> {
+    fn chunk(&self, _: &Outline, place: u64) -> Result<Located<'_>, Reason> {
         let name = chunk_name(place);
         let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => missing("its file does not exist").at(self.path_of(&name)),
-            io::ErrorKind::InvalidData => missing(&error.to_string()).at(self.path_of(&name)),
-            _ => self.failed(&name, super::READ, error),
+            io::ErrorKind::NotFound => missing("its file does not exist").at(&self.path_of(&name)),
+            io::ErrorKind::InvalidData => missing(&error.to_string()).at(&self.path_of(&name)),
+            _ => self.failed(&name, error),
         };
         let opened = self.files.open(&name);
-        self.check_version().map_err(|error| self.failed(INDEX, super::READ, error))?;
+        self.check_version().map_err(|error| self.failed(INDEX, error))?;
         let file = opened.map_err(failed)?;
         let size = file.size().map_err(failed)?;
         Ok(Located::Stored(Source::File(Box::new(file)), 0, size))
@@ -237,11 +234,10 @@ impl<F: Files> Store for Directory<F> {
         outline: &mut Outline,
         stores: Stores<'_>,
         freed: &[u64],
-        doing: &str,
-    ) -> Result<()> {
-        self.check_same_frame(doing)?;
-        self.add(outline, stores, doing)?;
-        self.finish(outline, doing)?;
+    ) -> Result<(), Reason> {
+        self.check_same_frame()?;
+        self.add(outline, stores)?;
+        self.finish(outline)?;
         if freed.is_empty() {
             return Ok(());
         }
@@ -255,23 +251,23 @@ impl<F: Files> Store for Directory<F> {
         Ok(())
     }
 
-    fn add(&mut self, _: &Outline, stores: Stores<'_>, doing: &str) -> Result<()> {
+    fn add(&mut self, _: &Outline, stores: Stores<'_>) -> Result<(), Reason> {
         let mut stores = stores.iter();
-        stores.try_for_each(|(place, bytes)| self.put(&chunk_name(*place), bytes, doing))
+        stores.try_for_each(|(place, bytes)| self.put(&chunk_name(*place), bytes))
     }
 
-    fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()> {
-        let new = metadata_of(outline, doing)?;
+    fn finish(&mut self, outline: &mut Outline) -> Result<(), Reason> {
+        let new = metadata_of(outline)?;
         // The old index is valid until the new index replaces it.
         let parts = [&new.header[..]].into_iter().chain(new.end(0).map(|(_, bytes)| bytes));
         let bytes = parts.collect::<Vec<_>>().concat();
-        let known = self.fingerprint(&bytes[..]).map_err(|error| Error::of_io(doing, error))?;
-        if let Err(error) = self.put(INDEX, &bytes, doing) {
+        let known = self.fingerprint(&bytes[..])?;
+        if let Err(error) = self.put(INDEX, &bytes) {
             let index = self.files.open(INDEX).and_then(|index| self.fingerprint(&index));
             if known != self.known && index.is_ok_and(|index| index == known) {
                 // The new index is in place, and only the sync of its name has failed. A failed sync must not be
                 // repeated, but the write can be repeated.
-                self.put(INDEX, &bytes, doing)?;
+                self.put(INDEX, &bytes)?;
             } else {
                 return Err(error);
             }

@@ -6,7 +6,7 @@ use blosc2_format::frame::{Layout, Outline, Stores};
 use blosc2_format::{Limits, ReadAt};
 
 use super::{Located, NOTHING, Store, Verify, missing};
-use crate::Result;
+use crate::{Reason, Result};
 
 /// The chunks by their places, empty where there is no chunk. A place is a number, as in the names of the chunk files of a
 /// directory. New chunks have the lowest free numbers.
@@ -28,7 +28,7 @@ impl Store for Memory {
         None
     }
 
-    fn read(&mut self, _: &Limits, _: Option<u32>, _: Verify, _: &str) -> Result<Option<Outline>> {
+    fn read(&mut self, _: &Limits, _: Option<u32>, _: Verify) -> Result<Option<Outline>, Reason> {
         Ok(None)
     }
 
@@ -36,7 +36,7 @@ impl Store for Memory {
         &NOTHING
     }
 
-    fn chunk(&self, _: &Outline, place: u64) -> Result<Located<'_>> {
+    fn chunk(&self, _: &Outline, place: u64) -> Result<Located<'_>, Reason> {
         let chunk = self.get(place).ok_or_else(|| missing("it does not exist"))?;
         Ok(Located::Memory(chunk.as_slice().into()))
     }
@@ -46,17 +46,16 @@ impl Store for Memory {
         outline: &mut Outline,
         stores: Stores<'_>,
         freed: &[u64],
-        doing: &str,
-    ) -> Result<()> {
+    ) -> Result<(), Reason> {
         for &place in freed {
             if let Some(chunk) = self.0.get_mut(place as usize) {
                 *chunk = Vec::new();
             }
         }
-        self.add(outline, stores, doing)
+        self.add(outline, stores)
     }
 
-    fn add(&mut self, _: &Outline, stores: Stores<'_>, _: &str) -> Result<()> {
+    fn add(&mut self, _: &Outline, stores: Stores<'_>) -> Result<(), Reason> {
         for (place, bytes) in stores {
             let place = place as usize;
             if place >= self.0.len() {
@@ -69,7 +68,7 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn finish(&mut self, _: &mut Outline, _: &str) -> Result<()> {
+    fn finish(&mut self, _: &mut Outline) -> Result<(), Reason> {
         Ok(())
     }
 

@@ -24,7 +24,7 @@ use blosc2_format::{Limits, ReadAt};
 use crate::bytes::Storage;
 use crate::chunk::partial;
 use crate::gate::Version;
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Reason, Result};
 
 pub(in crate::schunk) use contiguous::Contiguous;
 pub(in crate::schunk) use directory::{Directory, Files};
@@ -58,17 +58,16 @@ pub(crate) trait Store: Debug + Send + Sync {
         limits: &Limits,
         typesize: Option<u32>,
         verify: Verify,
-        doing: &str,
-    ) -> Result<Option<Outline>>;
+    ) -> Result<Option<Outline>, Reason>;
 
     /// Rolls back or completes the change of a stopped writer; see [`recover`](crate::bytes::recover). No other handle
     /// may use the frame.
     ///
     /// # Errors
     /// The errors of the storage, and [`ErrorKind::Unfinished`]: recovery is not possible, and nothing was done.
-    fn recover(&mut self, doing: &str) -> Result<()> {
+    fn recover(&mut self) -> Result<(), Reason> {
         let detail = "its index has the mark of an unfinished change, which directories never have";
-        Err(Error::new(ErrorKind::Unfinished, doing, detail))
+        Err(Reason::new(ErrorKind::Unfinished, detail))
     }
 
     /// Returns the source for the unread rest of the outline. Reading from the source fails if the frame has changed
@@ -79,7 +78,7 @@ pub(crate) trait Store: Debug + Send + Sync {
     fn release(&mut self) {}
 
     /// Finds the chunk at a place.
-    fn chunk(&self, outline: &Outline, place: u64) -> Result<Located<'_>>;
+    fn chunk(&self, outline: &Outline, place: u64) -> Result<Located<'_>, Reason>;
 
     /// Returns the cost of a request to the storage; see [`ReadAt::request_cost`].
     fn request_cost(&self) -> u64 {
@@ -92,7 +91,7 @@ pub(crate) trait Store: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`ErrorKind::Busy`]: another program has moved a chunk; and the errors of [`read`](Self::read).
-    fn confirm(&self, _: &Outline, _: &[usize], _: &Limits, _: &str) -> Result<bool> {
+    fn confirm(&self, _: &Outline, _: &[usize], _: &Limits) -> Result<bool, Reason> {
         Ok(true)
     }
 
@@ -113,14 +112,13 @@ pub(crate) trait Store: Debug + Send + Sync {
         outline: &mut Outline,
         stores: Stores<'_>,
         freed: &[u64],
-        doing: &str,
-    ) -> Result<()>;
+    ) -> Result<(), Reason>;
 
     /// Stores chunks of a new frame. The frame is incomplete until [`finish`](Self::finish).
-    fn add(&mut self, outline: &Outline, stores: Stores<'_>, doing: &str) -> Result<()>;
+    fn add(&mut self, outline: &Outline, stores: Stores<'_>) -> Result<(), Reason>;
 
     /// Writes the metadata of a new frame, which is then complete.
-    fn finish(&mut self, outline: &mut Outline, doing: &str) -> Result<()>;
+    fn finish(&mut self, outline: &mut Outline) -> Result<(), Reason>;
 
     /// Returns the length of the frame, or of the index file for a directory; `None` for chunks that are not a frame.
     fn frame_len(&self) -> io::Result<Option<u64>>;
@@ -156,7 +154,6 @@ pub(super) struct State {
     pub(super) unfinished: bool,
     pub(super) limits: Limits,
     pub(super) verify: Verify,
-    /// The transaction in progress.
     pub(super) transaction: Option<Transaction>,
     /// The stored search indexes that were marked as stale last.
     pub(super) outdated: Vec<u8>,
@@ -226,20 +223,20 @@ impl State {
     }
 
     /// Returns the place of a chunk.
-    pub(in crate::schunk) fn offset(&self, index: usize, doing: &str) -> Result<Offset> {
+    pub(in crate::schunk) fn offset(&self, index: usize) -> Result<Offset, Reason> {
         if let Some(offset) = self.outline.decoded(index as u64) {
             return Ok(offset);
         }
         let offset = self.outline.offset(index as u64, self.store.source());
-        offset.map_err(|error| Error::from_frame(doing, error))?.ok_or_else(|| {
+        offset?.ok_or_else(|| {
             let nchunks = self.outline.nchunks();
             let detail = format!("there are {nchunks} chunks, got the index {index}");
-            Error::new(ErrorKind::OutOfBounds, doing, detail)
+            Reason::new(ErrorKind::OutOfBounds, detail)
         })
     }
 
     /// Finds the chunk at a place: in the transaction in progress, or in the store.
-    pub(in crate::schunk) fn chunk(&self, place: u64) -> Result<Located<'_>> {
+    pub(in crate::schunk) fn chunk(&self, place: u64) -> Result<Located<'_>, Reason> {
         let Some(transaction) = &self.transaction else {
             return self.store.chunk(&self.outline, place);
         };
@@ -252,28 +249,27 @@ impl State {
 
     /// Finds a chunk and reads its header.
     pub(super) fn locate(&self, index: usize) -> Result<(Located<'_>, Header)> {
-        let number = index as u64;
-        let doing = || format!("read chunk {index}");
-        let offset = self.offset(index, READ).map_err(|error| error.doing(doing()));
-        let located = match offset? {
-            Offset::Special(special) => {
-                let chunk = self.outline.special_chunk(number, special);
-                Located::Memory(chunk.map_err(|error| Error::from_frame(doing(), error))?.into())
-            }
-            Offset::At(place) => self.chunk(place).map_err(|error| error.doing(doing()))?,
+        let locate = || -> Result<_, Reason> {
+            let number = index as u64;
+            let located = match self.offset(index)? {
+                Offset::Special(special) => {
+                    Located::Memory(self.outline.special_chunk(number, special)?.into())
+                }
+                Offset::At(place) => self.chunk(place)?,
+            };
+            let mut head = [0; EXTENDED_HEADER_LEN];
+            let (head, at, room) = match &located {
+                Located::Memory(bytes) => (&bytes[..], 0, bytes.len() as u64),
+                Located::Stored(source, at, room) => {
+                    let len = usize::try_from(*room).unwrap_or(usize::MAX).min(head.len());
+                    source.as_dyn().read_exact_at(*at, &mut head[..len])?;
+                    (&head[..len], *at, *room)
+                }
+            };
+            let header = self.outline.chunk_header(number, head, at, room)?;
+            Ok((located, header))
         };
-        let mut head = [0; EXTENDED_HEADER_LEN];
-        let (head, at, room) = match &located {
-            Located::Memory(bytes) => (&bytes[..], 0, bytes.len() as u64),
-            Located::Stored(source, at, room) => {
-                let len = usize::try_from(*room).unwrap_or(usize::MAX).min(head.len());
-                let read = source.as_dyn().read_exact_at(*at, &mut head[..len]);
-                read.map_err(|error| Error::of_io(doing(), error))?;
-                (&head[..len], *at, *room)
-            }
-        };
-        let header = self.outline.chunk_header(number, head, at, room);
-        Ok((located, header.map_err(|error| Error::from_frame(doing(), error))?))
+        locate().map_err(|reason| reason.doing(format!("read chunk {index}")))
     }
 
     /// Calls `read`, which reads bytes of the chunks with these numbers. Repeats this if another program changes the
@@ -285,7 +281,7 @@ impl State {
     ) -> Result<R> {
         for _ in 0..ATTEMPTS {
             let result = read();
-            match self.store.confirm(&self.outline, numbers, &self.limits, READ) {
+            match self.store.confirm(&self.outline, numbers, &self.limits).doing(READ) {
                 Ok(true) => return result,
                 Ok(false) => {}
                 // The other program is changing the frame.
@@ -298,8 +294,8 @@ impl State {
     }
 
     /// Returns the sizes of a chunk that will be removed.
-    pub(super) fn sizes(&self, index: usize, doing: &str) -> Result<Sizes> {
-        let is_stored = matches!(self.offset(index, doing)?, Offset::At(_));
+    pub(super) fn sizes(&self, index: usize) -> Result<Sizes, Reason> {
+        let is_stored = matches!(self.offset(index)?, Offset::At(_));
         if let (false, Some(nbytes)) = (is_stored, self.outline.nbytes_of(index as u64)) {
             return Ok(Sizes { nbytes, cbytes: 0 });
         }
@@ -308,18 +304,17 @@ impl State {
     }
 
     /// Reads the entry of the last chunk in the index, which is sufficient to append chunks and to change metadata.
-    pub(super) fn load_last(&mut self, doing: &str) -> Result<()> {
+    pub(super) fn load_last(&mut self) -> Result<(), Reason> {
         match (self.outline.layout(), self.nchunks().checked_sub(1)) {
-            (Layout::Contiguous, Some(last)) => self.offset(last, doing).map(drop),
-            _ => self.load(doing),
+            (Layout::Contiguous, Some(last)) => self.offset(last).map(drop),
+            _ => self.load(),
         }
     }
 
     /// Reads the rest of the index. Most changes need the complete index.
-    pub(super) fn load(&mut self, doing: &str) -> Result<()> {
+    pub(super) fn load(&mut self) -> Result<(), Reason> {
         if !self.outline.is_loaded() {
-            let loaded = self.outline.load(self.store.source());
-            loaded.map_err(|error| Error::from_frame(doing, error))?;
+            self.outline.load(self.store.source())?;
             self.store.release();
         }
         Ok(())
@@ -329,31 +324,30 @@ impl State {
     /// [`commit_transaction`](Self::commit_transaction) does this later.
     pub(in crate::schunk) fn commit(
         &mut self,
-        doing: &str,
         stores: Stores<'_>,
         freed: &[u64],
-    ) -> Result<()> {
+    ) -> Result<(), Reason> {
         if let Some(transaction) = &mut self.transaction {
             transaction.add(&self.outline, stores, freed);
             return Ok(());
         }
         match self.unfinished {
-            true => self.store.add(&self.outline, stores, doing)?,
-            false => self.store.commit(&mut self.outline, stores, freed, doing)?,
+            true => self.store.add(&self.outline, stores)?,
+            false => self.store.commit(&mut self.outline, stores, freed)?,
         }
         self.outline.committed();
         Ok(())
     }
 
     /// Finds the gaps of a contiguous frame, before a change that makes a gap of about `bytes` bytes.
-    pub(super) fn survey(&mut self, bytes: u64, doing: &str) -> Result<()> {
+    pub(super) fn survey(&mut self, bytes: u64) -> Result<(), Reason> {
         let surveyed = self.outline.survey(self.store.frame(), bytes);
-        surveyed.map_err(|error| Error::from_frame(doing, error))
+        surveyed.map_err(Reason::from)
     }
 
     /// Moves chunks into the gaps of a contiguous frame if the gaps are too large. Returns `false` if this failed and
     /// could not be rolled back.
-    pub(super) fn reclaim(&mut self, doing: &str) -> bool {
+    pub(super) fn reclaim(&mut self) -> bool {
         if self.unfinished || self.transaction.is_some() || !self.store.shrinks() {
             return true;
         }
@@ -361,54 +355,51 @@ impl State {
         let _ = self.outline.survey(self.store.frame(), 0);
         let Some(goal) = self.outline.acceptable_gaps() else { return true };
         // The change itself is stored. Each later change tries again.
-        self.close_gaps(goal, false, doing).is_ok() || self.reload(doing).is_ok()
+        self.close_gaps(goal, false).is_ok() || self.reload().is_ok()
     }
 
     /// Closes all gaps of a contiguous frame.
-    pub(super) fn compact(&mut self, doing: &str) -> Result<()> {
-        self.load(doing)?;
+    pub(super) fn compact(&mut self) -> Result<(), Reason> {
+        self.load()?;
         let is_known = self.outline.find_gaps(self.store.frame());
-        if !is_known.map_err(|error| Error::from_frame(doing, error))? {
+        if !is_known? {
             let detail =
                 "chunks overlap, or the header of a chunk is invalid: check and repair the frame";
-            return Err(Error::new(ErrorKind::InvalidData, doing, detail));
+            return Err(Reason::new(ErrorKind::InvalidData, detail));
         }
-        self.close_gaps(0, true, doing)?;
+        self.close_gaps(0, true)?;
         match self.outline.release_spare() {
-            true => self.commit(doing, Stores::new(), &[]),
+            true => self.commit(Stores::new(), &[]),
             false => Ok(()),
         }
     }
 
     /// Moves chunks until at most `goal` bytes are in gaps, in several commits. If `in_order` is set, the chunks keep
     /// their order in the frame.
-    fn close_gaps(&mut self, goal: u64, in_order: bool, doing: &str) -> Result<()> {
-        let failed = |error| Error::from_frame(doing, error);
+    fn close_gaps(&mut self, goal: u64, in_order: bool) -> Result<(), Reason> {
         loop {
             let mut outline = self.outline.clone();
-            let moves = outline.relocate(goal, MOVED, in_order).map_err(failed)?;
+            let moves = outline.relocate(goal, MOVED, in_order)?;
             if moves.is_empty() {
                 return Ok(());
             }
             let (frame, start) = (self.store.frame(), outline.header_len());
             let read = |each: &Move| {
                 let bytes = frame.read_vec_at(start + each.from, each.len);
-                bytes
-                    .map(|bytes| (each.to, bytes.into()))
-                    .map_err(|error| Error::of_io(doing, error))
+                bytes.map(|bytes| (each.to, bytes.into())).map_err(Reason::from)
             };
-            let stores = moves.iter().map(read).collect::<Result<Stores<'_>>>()?;
+            let stores = moves.iter().map(read).collect::<Result<Stores<'_>, _>>()?;
             self.outline = outline;
-            self.store.commit(&mut self.outline, stores, &[], doing)?;
+            self.store.commit(&mut self.outline, stores, &[])?;
             self.outline.committed();
         }
     }
 
     /// Ends the transaction and stores its changes.
-    pub(super) fn commit_transaction(&mut self, doing: &str) -> Result<()> {
+    pub(super) fn commit_transaction(&mut self) -> Result<(), Reason> {
         let (stores, freed) =
             self.transaction.take().map(Transaction::into_stores).unwrap_or_default();
-        self.commit(doing, stores, &freed)
+        self.commit(stores, &freed)
     }
 
     /// Ends the transaction and discards its changes.
@@ -419,18 +410,18 @@ impl State {
     }
 
     /// Writes the metadata of a new frame, which is then complete.
-    pub(in crate::schunk) fn finish(&mut self, doing: &str) -> Result<()> {
+    pub(in crate::schunk) fn finish(&mut self) -> Result<(), Reason> {
         self.unfinished = false;
-        self.store.finish(&mut self.outline, doing)
+        self.store.finish(&mut self.outline)
     }
 
     /// Reads the metadata again.
-    pub(super) fn reload(&mut self, doing: &str) -> Result<()> {
+    pub(super) fn reload(&mut self) -> Result<(), Reason> {
         if self.transaction.is_some() {
-            return Err(changed(doing));
+            return Err(changed());
         }
         let typesize = Some(self.outline.params().typesize);
-        let outline = self.store.read(&self.limits, typesize, self.verify, doing)?;
+        let outline = self.store.read(&self.limits, typesize, self.verify)?;
         let Some(outline) = outline else { return Ok(()) };
         self.outline = outline;
         Ok(())
@@ -438,11 +429,11 @@ impl State {
 
     /// Re-reads the metadata. If a writer was stopped and `is_alone` is set, [recovers](Store::recover) the frame
     /// first. `is_alone` means that no other writer can be alive.
-    pub(super) fn reload_or_recover(&mut self, is_alone: bool, doing: &str) -> Result<()> {
-        match self.reload(doing) {
+    pub(super) fn reload_or_recover(&mut self, is_alone: bool) -> Result<(), Reason> {
+        match self.reload() {
             Err(error) if is_alone && error.kind() == ErrorKind::Unfinished => {
-                self.store.recover(doing)?;
-                self.reload(doing)
+                self.store.recover()?;
+                self.reload()
             }
             reloaded => reloaded,
         }
@@ -496,21 +487,20 @@ fn read_outline(
     limits: &Limits,
     typesize: Option<u32>,
     verify: Verify,
-    doing: &str,
-) -> Result<Outline> {
+) -> Result<Outline, Reason> {
     let outline = Outline::read(source, layout, limits);
-    let outline = outline.map_err(|error| Error::from_frame(doing, error))?;
+    let outline = outline?;
     let verified = match verify {
         Verify::Never => Ok(()),
         Verify::IfAny => outline.verify_metadata(),
         Verify::Required => outline.require_checksums(),
     };
-    verified.map_err(|error| Error::from_frame(doing, error))?;
+    verified?;
     let now = outline.params().typesize;
     match typesize.filter(|&before| before != now) {
         Some(before) => {
             let detail = format!("its items had {before} bytes and have {now} now: open it again");
-            Err(Error::new(ErrorKind::InvalidData, doing, detail))
+            Err(Reason::new(ErrorKind::InvalidData, detail))
         }
         None => Ok(outline),
     }
@@ -536,13 +526,12 @@ impl Stamp {
     const LEN: usize = 64;
 
     /// Returns `None` if there is no header.
-    fn of(storage: &dyn Storage, doing: &str) -> Result<Option<Self>> {
-        let failed = |error| Error::of_io(doing, error);
-        if storage.size().map_err(failed)? < Self::LEN as u64 {
+    fn of(storage: &dyn Storage) -> Result<Option<Self>, Reason> {
+        if storage.size()? < Self::LEN as u64 {
             return Ok(None);
         }
         let mut header = [0; Self::LEN];
-        storage.read_exact_at(0, &mut header).map_err(failed)?;
+        storage.read_exact_at(0, &mut header)?;
         Ok(Some(Self { header, file: Self::file(storage) }))
     }
 
@@ -572,7 +561,7 @@ impl Stamped {
         if self.is_same_frame()? && (file.is_none() || Stamp::file(&*self.storage) == file) {
             return Ok(());
         }
-        Err(outdated(READ).into())
+        Err(outdated().doing(READ).into())
     }
 }
 
@@ -600,20 +589,20 @@ impl ReadAt for Stamped {
 }
 
 /// The error of a part of a frame that another handle or program has changed since the frame was opened.
-fn outdated(doing: &str) -> Error {
+fn outdated() -> Reason {
     let detail = "another handle or program has changed it since it was opened: call `refresh` to read it again";
-    Error::new(ErrorKind::Busy, doing, detail)
+    Reason::new(ErrorKind::Busy, detail)
 }
 
 /// The error of a frame that another handle or program has changed since the last read or write of this handle.
-fn changed(doing: &str) -> Error {
+fn changed() -> Reason {
     let detail = "another handle or program has changed it, and it was read again: the change can be retried";
-    Error::new(ErrorKind::Busy, doing, detail)
+    Reason::new(ErrorKind::Busy, detail)
 }
 
 /// The error of a chunk that does not exist at its place.
-fn missing(what: &str) -> Error {
-    Error::new(ErrorKind::InvalidData, READ, what)
+fn missing(what: &str) -> Reason {
+    Reason::new(ErrorKind::InvalidData, what)
 }
 
 /// An empty source, for outlines that are in memory completely.
@@ -635,14 +624,13 @@ impl Metadata {
         outline: &Outline,
         index_len: usize,
         index: Vec<(u64, Arc<[u8]>)>,
-        doing: &str,
-    ) -> Result<Self> {
+    ) -> Result<Self, Reason> {
         let trailer = outline.trailer(index_len);
-        let trailer = trailer.map_err(|error| Error::from_frame(doing, error))?;
+        let trailer = trailer?;
         let header = outline.header(outline.frame_len(index_len + trailer.len()));
         if header.len() as u64 != outline.header_len() {
             let detail = format!("its header is invalid, and would need {} bytes", header.len());
-            return Err(Error::new(ErrorKind::InvalidData, doing, detail));
+            return Err(Reason::new(ErrorKind::InvalidData, detail));
         }
         Ok(Self { header, index, index_len, trailer })
     }
@@ -654,7 +642,7 @@ impl Metadata {
     }
 }
 
-fn metadata_of(outline: &mut Outline, doing: &str) -> Result<Metadata> {
-    let index = outline.index().map_err(|error| Error::from_frame(doing, error))?;
-    Metadata::with_index(outline, index.len(), vec![(0, index)], doing)
+fn metadata_of(outline: &mut Outline) -> Result<Metadata, Reason> {
+    let index = outline.index()?;
+    Metadata::with_index(outline, index.len(), vec![(0, index)])
 }

@@ -10,7 +10,6 @@ use blosc2_format::frame::{Layout, Outline, Stores};
 /// first new chunks overwrite the old index; in a directory, another program could use the same file numbers.
 #[derive(Debug)]
 pub(in crate::schunk) struct Transaction {
-    /// The outline before the transaction.
     before: Outline,
     is_changed: bool,
     /// The new chunks. For a contiguous frame, all bytes that the changes would write to the chunks without the

@@ -61,7 +61,6 @@ impl Archive {
         Ok(start[2..] != *b"b2frame\0" && ends_like_zip(file, size)?)
     }
 
-    /// The names of all members.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.members.keys().map(String::as_str)
     }

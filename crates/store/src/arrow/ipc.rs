@@ -57,7 +57,6 @@ pub(crate) fn parse_schema(bytes: &[u8]) -> Result<Field, Fault> {
     Ok(schema_of(&header)?.field(0).clone())
 }
 
-/// Serializes a block.
 pub(crate) fn block_bytes(field: &Field, array: ArrayRef) -> Result<Vec<u8>, String> {
     let schema = Arc::new(Schema::new(vec![field.clone()]));
     let batch = RecordBatch::try_new(schema.clone(), vec![array]).map_err(text)?;

@@ -221,7 +221,6 @@ impl<T: Borrow<CTable>> RecordBatches<T> {
     }
 }
 
-/// The error of a column.
 fn failed(name: &str, (kind, detail): Fault) -> Error {
     Error::new(kind, READ, format!("the column `{name}`: {detail}"))
 }

@@ -376,7 +376,6 @@ fn batch(schunk: &SChunk, format: &Format, index: usize) -> Result<Vec<Value>> {
     Ok(items)
 }
 
-/// The items of a block.
 fn block_items(schunk: &SChunk, format: &Format, batch: usize, block: usize) -> Result<Vec<Value>> {
     match format {
         Format::Msgpack => {

@@ -94,7 +94,7 @@ impl Error {
     }
 
     /// Creates an error from an error of reading a frame.
-    pub(crate) fn from_frame(doing: impl Into<String>, source: blosc2_format::Error) -> Self {
+    pub(super) fn from_frame(doing: impl Into<String>, source: blosc2_format::Error) -> Self {
         use blosc2_format::Error as Format;
         let kind = match source {
             Format::Io(source) => return Self::of_io(doing, source),
@@ -111,7 +111,7 @@ impl Error {
     }
 
     /// Creates the error of a read whose result needs `amount` bytes, and may have `max` bytes.
-    pub(crate) fn over_max_read(doing: impl Into<String>, amount: u64, max: u64) -> Self {
+    pub(super) fn over_max_read(doing: impl Into<String>, amount: u64, max: u64) -> Self {
         let advice = Advice::RaiseMaxRead;
         let detail = format!("it takes {amount} bytes of memory, the limit is {max}: {advice}");
         Self::new(ErrorKind::TooLarge, doing, detail)

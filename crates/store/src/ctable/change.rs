@@ -1141,7 +1141,6 @@ impl CTable {
         self.schema.meta.vlmeta_mut().set_value("schema", &text)
     }
 
-    /// Removes the index of a column.
     fn remove_index(&mut self, name: &str) -> Result<()> {
         let meta = &mut self.schema.meta;
         if let Some(Value::Map(mut entries)) = meta.vlmeta().value(INDEXES)? {
@@ -1332,7 +1331,6 @@ impl CTable {
     }
 }
 
-/// The name in an entry of a column.
 fn name_of(entry: &Value) -> Option<&str> {
     entry.get("name").and_then(Value::as_str)
 }

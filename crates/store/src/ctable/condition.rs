@@ -202,32 +202,28 @@ impl CTable {
         let number = Number::of(value);
         let holds = |item: Number| number.is_some_and(|it| comparison.holds(item.order(it)));
         let int = |item: i64| Number::Int(item.into());
+        macro_rules! compare_integers {
+            ($($kind:pat => $type:ty,)*) => {
+                match kind {
+                    $($kind if number.is_some() => {
+                        let of = |item: $type| Number::Int(item.into());
+                        return self.compared_numbers::<$type>(name, rows, of, holds);
+                    })*
+                    _ => {}
+                }
+            };
+        }
+        compare_integers! {
+            ItemKind::Int8 => i8,
+            ItemKind::Int16 => i16,
+            ItemKind::Int32 => i32,
+            ItemKind::Int64 | ItemKind::Timestamp { .. } => i64,
+            ItemKind::UInt8 => u8,
+            ItemKind::UInt16 => u16,
+            ItemKind::UInt32 => u32,
+            ItemKind::UInt64 => u64,
+        }
         match (kind, value) {
-            (ItemKind::Int8, _) if number.is_some() => {
-                return self.compared_numbers::<i8>(name, rows, |item| int(item.into()), holds);
-            }
-            (ItemKind::Int16, _) if number.is_some() => {
-                return self.compared_numbers::<i16>(name, rows, |item| int(item.into()), holds);
-            }
-            (ItemKind::Int32, _) if number.is_some() => {
-                return self.compared_numbers::<i32>(name, rows, |item| int(item.into()), holds);
-            }
-            (ItemKind::Int64 | ItemKind::Timestamp { .. }, _) if number.is_some() => {
-                return self.compared_numbers::<i64>(name, rows, int, holds);
-            }
-            (ItemKind::UInt8, _) if number.is_some() => {
-                return self.compared_numbers::<u8>(name, rows, |item| int(item.into()), holds);
-            }
-            (ItemKind::UInt16, _) if number.is_some() => {
-                return self.compared_numbers::<u16>(name, rows, |item| int(item.into()), holds);
-            }
-            (ItemKind::UInt32, _) if number.is_some() => {
-                return self.compared_numbers::<u32>(name, rows, |item| int(item.into()), holds);
-            }
-            (ItemKind::UInt64, _) if number.is_some() => {
-                let of = |item: u64| Number::Int(item.into());
-                return self.compared_numbers::<u64>(name, rows, of, holds);
-            }
             (ItemKind::Float32, _) if number.is_some() => {
                 // As NumPy: `float32 == 0.1` is a comparison with the nearest 32-bit float.
                 let number = number.map(Number::to_single);

@@ -126,7 +126,6 @@ fn encoded<'a>(
 }
 
 impl Data<'_> {
-    /// The number of rows for a column.
     fn rows(&self, column: &Column) -> Result<usize, Fault> {
         Ok(match &self.cells {
             Cells::Items { dtype, bytes } => {
@@ -158,7 +157,6 @@ impl Data<'_> {
     }
 }
 
-/// The string of a row.
 fn text<'a>(cells: &'a Cells<'_>, row: usize) -> Result<&'a str, Fault> {
     let expected = |found: &str| mismatch(format!("{found}, expected strings"));
     match cells {
@@ -214,7 +212,6 @@ fn has_limits(column: &Column) -> bool {
     is_text || names.iter().any(|name| column.spec.given(name).is_some())
 }
 
-/// The codes of strings.
 fn codes<'a>(
     column: &Column,
     texts: impl Iterator<Item = Result<Option<&'a str>, Fault>>,
@@ -248,7 +245,6 @@ fn codes<'a>(
     Ok(Cells::Codes { codes, first: words.len(), texts: added.into() })
 }
 
-/// The values of a column in batches.
 fn values(
     column: &Column,
     cells: &Cells<'_>,

@@ -42,7 +42,6 @@ impl Parts {
     }
 }
 
-/// The super-chunk of a required key.
 pub(super) fn leaf(parts: &Parts, key: &str, ending: &str) -> Result<SChunk> {
     parts.get(key, ending)?.ok_or_else(|| {
         Error::new(ErrorKind::InvalidData, OPEN, format!("there is no `{}`", parts.key(key)))
@@ -79,7 +78,6 @@ pub(super) fn unlike(array: &NDArray, expected: &str) -> Error {
     error(array.schunk(), ErrorKind::InvalidData, OPEN, detail)
 }
 
-/// Bytes of a row of an array.
 pub(super) fn row_bytes(array: &NDArray) -> usize {
     array.typesize().saturating_mul(row_items(array))
 }

@@ -14,7 +14,6 @@ impl Parts {
         self.leaves.discard(&self.key(key), ending)
     }
 
-    /// Removes all parts below a key.
     pub(super) fn remove_below(&mut self, key: &str) -> Result<()> {
         self.leaves.discard_below(&self.key(key))
     }

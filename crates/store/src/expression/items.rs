@@ -21,7 +21,6 @@ macro_rules! define {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(super) enum Type { $($name,)* }
 
-        /// Items of one type.
         #[derive(Debug, Clone, PartialEq)]
         pub(super) enum Items { $($name(Vec<$rust>),)* }
 
@@ -253,7 +252,6 @@ impl Type {
         matches!(self, Self::F16 | Self::F32 | Self::F64)
     }
 
-    /// Whether it is a signed integer.
     pub(super) fn is_signed(self) -> bool {
         matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }

@@ -169,19 +169,12 @@ fn part_of(shape: &[u64], region: &[Range<u64>]) -> Vec<Range<u64>> {
     shape
         .iter()
         .zip(ranges)
-        .map(|(size, range)| if *size == 1 { 0..range.len_at_most_one() } else { range.clone() })
+        .map(
+            |(size, range)| {
+                if *size == 1 { 0..u64::from(!range.is_empty()) } else { range.clone() }
+            },
+        )
         .collect()
-}
-
-trait Len {
-    /// 1, or 0 for an empty range.
-    fn len_at_most_one(&self) -> u64;
-}
-
-impl Len for Range<u64> {
-    fn len_at_most_one(&self) -> u64 {
-        u64::from(self.start < self.end)
-    }
 }
 
 /// Repeats items so that they have the shape of a region. A single item stays single.
@@ -204,7 +197,6 @@ fn repeat(items: Items, shape: &[u64], region: &[Range<u64>]) -> Items {
     items.pick(&places)
 }
 
-/// A literal as one item of a type.
 fn item_of(literal: Literal, of: Type) -> Items {
     let item = match literal {
         Literal::Bool(item) => Items::Bool(vec![item]),
@@ -522,7 +514,6 @@ impl Expression {
         })
     }
 
-    /// Computes results of a reduction.
     fn reduce(&self, reduce: &Reduce, region: &[Range<u64>]) -> Result<Items> {
         let Reduce { reduction, of, axes, keepdims, .. } = reduce;
         let mut results = region.iter();

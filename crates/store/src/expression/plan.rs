@@ -200,7 +200,6 @@ fn common(one: &Node, other: &Node) -> Type {
     }
 }
 
-/// An operand.
 pub(super) struct Known {
     pub(super) name: String,
     pub(super) of: Type,

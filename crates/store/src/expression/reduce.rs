@@ -2,7 +2,6 @@
 
 use super::items::{Items, Number, Type};
 
-/// A reduction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Reduction {
     Sum,
@@ -21,7 +20,6 @@ pub(super) enum Reduction {
 }
 
 impl Reduction {
-    /// The type of the results.
     pub(super) fn result(self, of: Type) -> Type {
         match self {
             Self::Sum | Self::Prod if of.is_float() => of,
@@ -156,7 +154,6 @@ impl Accumulators {
         }
     }
 
-    /// The results.
     pub(super) fn finish(self) -> Items {
         let Self { reduction, of, states, count } = self;
         let result = reduction.result(of);

@@ -79,7 +79,6 @@ impl Root {
         Ok(opened.into())
     }
 
-    /// The kind and the length of an entry.
     pub(super) fn kind(&self, name: &Path) -> io::Result<(EntryKind, u64)> {
         let (folder, last) = self.split(name)?;
         kind_of(&folder, last)

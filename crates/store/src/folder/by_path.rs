@@ -60,7 +60,6 @@ impl Root {
         }
     }
 
-    /// The kind and the length of an entry.
     pub(super) fn kind(&self, name: &Path) -> io::Result<(EntryKind, u64)> {
         kind_of(&self.entry(name)?)
     }

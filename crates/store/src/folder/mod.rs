@@ -32,7 +32,6 @@ pub(super) struct Folder {
     root: system::Root,
 }
 
-/// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     File,
@@ -141,7 +140,6 @@ impl Folder {
         from.root.rename(plain(Path::new(file))?, &self.root, plain(name.as_ref())?)
     }
 
-    /// Removes a file or a link.
     pub(super) fn remove_file(&self, name: impl AsRef<Path>) -> io::Result<()> {
         self.root.remove_file(plain(name.as_ref())?)
     }

@@ -50,7 +50,6 @@ pub struct ListArray {
     list: ItemType,
     /// `None` only after `into_schunk` took it.
     rows: Option<Rows>,
-    /// Rows per batch.
     batch_rows: Option<u64>,
     /// Number of stored rows.
     stored: u64,
@@ -60,7 +59,6 @@ pub struct ListArray {
     pending_bytes: u64,
 }
 
-/// The storage of the rows.
 #[derive(Debug)]
 enum Rows {
     Batches(BatchArray),

@@ -202,7 +202,6 @@ impl ObjectArray {
 #[derive(Debug)]
 struct Encoded {
     bytes: Vec<u8>,
-    /// The memory for reading it.
     memory: u64,
 }
 

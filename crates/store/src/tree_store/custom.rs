@@ -53,7 +53,6 @@ impl Custom {
         self.names.contains(name)
     }
 
-    /// Opens a file.
     pub(super) fn file(&self, name: &str) -> io::Result<Window> {
         Window::whole((self.open)(name)?)
     }

@@ -548,13 +548,7 @@ impl TreeStore {
     /// # Errors
     /// [`ErrorKind::NotFound`]: there is no group with this key.
     pub fn children(&self, group: &str) -> Result<Vec<&str>> {
-        if group != "/" && !self.is_group(group) {
-            return Err(self.error(
-                ErrorKind::NotFound,
-                READ,
-                format!("there is no group `{group}`"),
-            ));
-        }
+        self.find_group(group)?;
         let start = if group == "/" { "/".to_owned() } else { format!("{group}/") };
         let mut children = BTreeSet::new();
         let mut next = start.clone();
@@ -619,6 +613,13 @@ impl TreeStore {
         self.leaf(key)?.ok_or_else(|| self.missing(key))
     }
 
+    fn find_group(&self, group: &str) -> Result<()> {
+        if group == "/" || self.is_group(group) {
+            return Ok(());
+        }
+        Err(self.error(ErrorKind::NotFound, READ, format!("there is no group `{group}`")))
+    }
+
     /// Returns the attributes of a group, in stored order. `/` is the root. Python: `vlmeta` of a subtree.
     ///
     /// Arrays have attributes, too: the [variable-length metalayers](SChunk::vlmeta) of their super-chunk.
@@ -627,13 +628,7 @@ impl TreeStore {
     /// - [`ErrorKind::NotFound`]: there is no group with this key;
     /// - the errors of [reading values](crate#reading-values).
     pub fn attributes(&self, group: &str) -> Result<Vec<(String, Value)>> {
-        if group != "/" && !self.is_group(group) {
-            return Err(self.error(
-                ErrorKind::NotFound,
-                READ,
-                format!("there is no group `{group}`"),
-            ));
-        }
+        self.find_group(group)?;
         match self.leaf(&attributes_key(group))? {
             Some(schunk) => all_values(&schunk),
             None => Ok(Vec::new()),
@@ -702,7 +697,6 @@ impl TreeStore {
     }
 }
 
-/// Whether a name ends like that of a frame.
 fn has_frame_ending(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending))
 }
@@ -752,7 +746,6 @@ fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Error {
     }
 }
 
-/// The key of the attributes of a group.
 fn attributes_key(group: &str) -> String {
     format!("{}{ATTRIBUTES}", group.trim_end_matches('/'))
 }

@@ -26,7 +26,6 @@ pub(super) const GAP: usize = 8192;
 /// Bytes of rows that are read at once, if not all of them were requested.
 pub(super) const AT_ONCE: usize = 1 << 24;
 
-/// The live rows of a table.
 #[derive(Debug)]
 pub(super) struct LiveRows {
     /// The mask of live rows, one item per row.
@@ -227,7 +226,6 @@ fn count(marks: &NDArray, rows: Range<u64>, budget: &mut Budget) -> Result<u64> 
 #[derive(Debug)]
 pub(super) struct Spans<'a> {
     live: &'a LiveRows,
-    /// The remaining rows.
     rows: Ascending<'a>,
     most: u64,
     /// Maximum distance between two wanted rows in a span.

@@ -214,7 +214,6 @@ pub(super) fn bounds_of<T: Element>(
 /// The records of the segments of a column: for each segment the smallest and the largest item, and flags.
 #[derive(Debug, Clone)]
 struct Records {
-    /// The dtype of the column.
     dtype: Dtype,
     /// The number of rows of the column, including dead rows.
     rows: u64,
@@ -224,7 +223,6 @@ struct Records {
 }
 
 impl Records {
-    /// The size of a record.
     fn size(&self) -> usize {
         record_size(&self.dtype)
     }
@@ -273,7 +271,6 @@ fn record_size(dtype: &Dtype) -> usize {
     2 * dtype.size() + 1
 }
 
-/// The dtype of records.
 fn record_dtype(dtype: &Dtype) -> Option<Dtype> {
     let size = dtype.size();
     let fields = [
@@ -380,24 +377,19 @@ fn current_level(
     array: &NDArray,
     epoch: Option<u64>,
 ) -> Option<(&'static str, u64)> {
-    let number = |entry: &Value, name: &str| entry.get(name).and_then(Value::as_u64);
+    let has = |entry: &Value, name: &str, value: Value| entry.get(name) == Some(&value);
     let is_shape = |name: &str, shape: &[u64]| {
-        let found = entry.get(name).and_then(Value::as_list);
-        found.is_some_and(|found| {
-            found.iter().map(Value::as_u64).eq(shape.iter().map(|len| Some(*len)))
-        })
+        let shape: Vec<Value> = shape.iter().map(|len| (*len).into()).collect();
+        entry.get(name).and_then(Value::as_list) == Some(&shape[..])
     };
-    let text =
-        |entry: &Value, name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
-    let dtype = text(entry, "dtype").and_then(|dtype| Dtype::parse(&dtype).ok());
-    let target = entry.get("target").and_then(|target| text(target, "source"));
-    let is_current = text(entry, "kind").as_deref() == Some(KIND)
-        && number(entry, "version") == Some(VERSION)
-        && entry.get("stale") == Some(&Value::Bool(false))
-        && epoch.is_some()
-        && number(entry, "built_value_epoch") == epoch
-        && target.as_deref() == Some("field")
-        && entry.get("field") == Some(&Value::None)
+    let dtype = entry.get("dtype").and_then(Value::as_str);
+    let dtype = dtype.and_then(|dtype| Dtype::parse(dtype).ok());
+    let is_current = has(entry, "kind", KIND.into())
+        && has(entry, "version", VERSION.into())
+        && has(entry, "stale", false.into())
+        && epoch.is_some_and(|epoch| has(entry, "built_value_epoch", epoch.into()))
+        && entry.get("target").is_some_and(|target| has(target, "source", "field".into()))
+        && has(entry, "field", Value::None)
         && dtype.as_ref() == array.dtype()
         && is_shape("shape", array.shape())
         && is_shape("chunks", array.chunk_shape())
@@ -407,12 +399,12 @@ fn current_level(
     }
     let rows = array.shape()[0];
     levels(array).into_iter().find(|(level, step)| {
-        let Some(found) = entry.get("levels").and_then(|levels| levels.get(level)) else {
-            return false;
-        };
-        *step > 0
-            && number(found, "segment_len") == Some(*step)
-            && number(found, "nsegments") == Some(rows.div_ceil(*step))
-            && text(found, "path") == Some(path_of(parts, column.name(), level))
+        let found = entry.get("levels").and_then(|levels| levels.get(level));
+        found.is_some_and(|found| {
+            *step > 0
+                && has(found, "segment_len", (*step).into())
+                && has(found, "nsegments", rows.div_ceil(*step).into())
+                && has(found, "path", path_of(parts, column.name(), level).into())
+        })
     })
 }
