@@ -115,12 +115,12 @@ fn run_long(task: &str, path: &Path) {
     if task == "write" {
         // A fast codec, because no codec makes random bytes smaller.
         let params = CParams::new().codec(Codec::Lz4).threads(threads);
-        let builder = NDArray::builder().chunk_shape(&[1, LONG_COLUMNS]).cparams(params);
+        let builder = NDArray::builder().chunk_shape([1, LONG_COLUMNS]).cparams(params);
         let shape = [LONG_ROWS, LONG_COLUMNS];
-        let mut array = builder.target(path).zeros::<u64>(&shape).expect("an array");
+        let mut array = builder.target(path).zeros::<u64>(shape).expect("an array");
         for number in parts() {
             fill(number, &mut expected);
-            array.write(&place(number), &expected[..]).expect("rows");
+            array.write(place(number), &expected[..]).expect("rows");
         }
         return;
     }
@@ -130,7 +130,7 @@ fn run_long(task: &str, path: &Path) {
         let mut items = expected.clone();
         for number in parts() {
             fill(number, &mut expected);
-            array.read_into(&place(number), &mut items[..]).expect("rows");
+            array.read_into(place(number), &mut items[..]).expect("rows");
             assert!(items == expected, "other items in the rows from {number} on");
         }
         return;
