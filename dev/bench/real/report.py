@@ -346,7 +346,7 @@ def main():
     if report["requests"]:
         parts += ["### Object store", requests(report["requests"])]
     if report["large"]:
-        parts += ["### One array of 100 GB in 10,000,000 chunks", large(report["large"])]
+        parts += ["### Arrays of 100 GB and 1 TB", large(report["large"])]
     parts.append("### Sets, one by one")
     units = "Speeds are GB/s of uncompressed data, memory is MB."
     parts.append(units)

@@ -1,5 +1,5 @@
 //! `cargo xtask integrations`: the crates and features that connect this project with object storage, Arrow, Parquet,
-//! DataFusion, Zarr and HDF5, the viewer in the browser, and the releases of C-Blosc2 that can be installed.
+//! DataFusion, Zarr, HDF5 and pcodec, the viewer in the browser, and the releases of C-Blosc2 that can be installed.
 //!
 //! They are not part of `cargo xtask test`, because their dependencies take minutes to compile. Their tests compare with
 //! the Python packages of the same formats, and start servers on the loopback interface.
@@ -25,6 +25,7 @@ pub(crate) enum Part {
     Datafusion,
     Zarr,
     Hdf5,
+    Pco,
     Web,
     System,
 }
@@ -42,6 +43,7 @@ pub(crate) fn integrations(only: Option<Part>) -> Result<()> {
         (Part::Datafusion, "DataFusion", datafusion),
         (Part::Zarr, "Zarr", zarr),
         (Part::Hdf5, "HDF5", hdf5),
+        (Part::Pco, "pcodec", pco),
         (Part::Web, "viewer in the browser", || web::web(true, None)),
         (Part::System, "installed libraries", installed),
     ];
@@ -191,6 +193,10 @@ fn hdf5() -> Result<()> {
     let venv = python(&HDF5)?;
     member("blosc2-hdf5", &venv, &[])?;
     member("blosc2-hdf5", &venv, &["--no-default-features"])
+}
+
+fn pco() -> Result<()> {
+    member("blosc2-pco", &python(&[])?, &[])
 }
 
 /// Checks and tests a member of the workspace `dev/integrations` with these features.

@@ -141,7 +141,7 @@ enum Task {
     },
     /// Test that other implementations of Blosc read our chunks, and that we read theirs
     Peers,
-    /// Build and test the crates for object storage, Zarr and HDF5
+    /// Build and test the crates for object storage, Zarr, HDF5 and pcodec
     Integrations {
         /// Test only this part
         only: Option<integrations::Part>,

@@ -10,13 +10,14 @@ use anyhow::{Context, Result, ensure};
 use crate::{run, vendor};
 
 /// Documents with lines that add crates to a package. The first one also contains a program.
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 7] = [
     "README.md",
     "blosc2/guide/quick_start.md",
     "crates/object-store/README.md",
     "crates/datafusion/README.md",
     "crates/zarrs/README.md",
     "crates/hdf5/README.md",
+    "crates/pco/README.md",
 ];
 
 /// Runs the lines of each document. Compiles and runs the program of the first one.

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use blosc2::user_defined::CodecInfo;
 use blosc2::{CParams, Codec, NDArray};
 
 use crate::common::{Folder, golden_files};
@@ -255,6 +256,31 @@ fn errors_of_decoding_name_the_chunk() {
         // The other chunks are still read.
         folder.good(&["cat", file, "--slice", ":20"]);
         folder.good(&["cat", file, "--slice", ":20", "--engine", "rust"]);
+    }
+}
+
+#[test]
+fn missing_codecs_are_named() {
+    // The command does not have this codec, which never decompresses here.
+    let compress = |_: &[u8], output: &mut [u8], _: &CodecInfo<'_>| {
+        output[0] = 1;
+        Ok(Some(1))
+    };
+    let decompress = |_: &[u8], _: &mut [u8], _: &CodecInfo<'_>| Err("not here".into());
+    let codec = Codec::register(212, "pco", (compress, decompress)).unwrap();
+    let folder = Folder::new();
+    let items: Vec<u32> = (0..1000).collect();
+    let builder = NDArray::builder().cparams(CParams::new().codec(codec).filters(&[]));
+    builder.target(folder.path("a.b2nd")).from_slice(&items, [1000]).unwrap();
+    folder.good(&["info", "a.b2nd"]);
+    for args in [
+        &["cat", "a.b2nd"][..],
+        &["cat", "a.b2nd", "--engine", "rust"],
+        &["copy", "a.b2nd", "o", "--codec", "zstd"],
+        &["export", "a.b2nd", "o"],
+    ] {
+        let line = folder.bad(1, args);
+        assert!(line.contains("codec 212") && line.contains("(a.b2nd)"), "{args:?}: {line}");
     }
 }
 

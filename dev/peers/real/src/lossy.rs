@@ -22,7 +22,7 @@ pub fn measure(set: &Set, work: &Path) -> Vec<Value> {
 
 fn one(set: &Set, bits: i8, work: &Path) -> Value {
     let filters = vec![Filter::TruncPrec(bits), Filter::Shuffle];
-    let setting = Ours { codec: Codec::Zstd, level: 5, filters };
+    let setting = Ours::new(Codec::Zstd, 5, filters);
     // Each write creates the file, and the last one is read later.
     let (path, kept) = (work.join("a"), work.join("kept"));
     let keep = |()| {

@@ -54,6 +54,7 @@ fn libraries(set: &Set) -> Vec<Box<dyn Library>> {
 
 #[cfg(feature = "peers")]
 fn add_peers(set: &Set, all: &mut Vec<Box<dyn Library>>) {
+    ours::Ours::more(set).into_iter().for_each(|it| all.push(Box::new(it)));
     zarr::Zarrs::all(set).into_iter().for_each(|it| all.push(Box::new(it)));
     [1, 3, 9, 19].into_iter().for_each(|level| all.push(Box::new(npy::Npy(level))));
     if set.has_columns() {
@@ -109,11 +110,15 @@ fn main() {
         all.write(&mut machine, started, target);
     }
     if !IS_QUICK {
-        match panic::catch_unwind(AssertUnwindSafe(|| large::measure(&work))) {
-            Ok(found) => all.large = found,
-            Err(_) => all.failures.push(json!({
-                "set": "100 GB", "error": "it failed: see the output of the run",
-            })),
+        let tasks: [(&str, &dyn Fn() -> Vec<Value>); 2] =
+            [("100 GB", &|| large::measure(&work)), ("1 TB", &|| large::measure_long(target))];
+        for (name, measure) in tasks {
+            match panic::catch_unwind(AssertUnwindSafe(measure)) {
+                Ok(found) => all.large.extend(found),
+                Err(_) => all.failures.push(json!({
+                    "set": name, "error": "it failed: see the output of the run",
+                })),
+            }
         }
         all.write(&mut machine, started, target);
     }

@@ -12,10 +12,12 @@ pub struct Ours {
     pub codec: Codec,
     pub level: u8,
     pub filters: Vec<Filter>,
+    /// Whether each chunk is one block. Otherwise, blocks are automatic.
+    pub is_one_block: bool,
 }
 
 impl Ours {
-    /// All lossless settings for items of this size.
+    /// All lossless settings for items of this size, with automatic blocks and the codecs of `blosc2`.
     pub fn all(itemsize: usize) -> Vec<Self> {
         let filters: &[&[Filter]] = match itemsize {
             2..=255 => &[
@@ -31,21 +33,61 @@ impl Ours {
         for codec in [Codec::BloscLz, Codec::Lz4, Codec::Lz4Hc, Codec::Zlib, Codec::Zstd] {
             for level in [1, 5, 9] {
                 let filters = filters.iter().map(|filters| filters.to_vec());
-                all.extend(filters.map(|filters| Self { codec, level, filters }));
+                all.extend(filters.map(|filters| Self::new(codec, level, filters)));
             }
         }
         all
     }
 
+    /// What `CParams::suggest` does not choose: pcodec, if it can compress the set, and one block for each chunk.
+    #[cfg(feature = "peers")]
+    pub fn more(set: &Set) -> Vec<Self> {
+        let mut all = Vec::new();
+        if let Ok(params) = blosc2_pco::cparams(&set.dtype, 8) {
+            all.extend([4, 8].map(|level| Self::new(params.codec, level, Vec::new())));
+        }
+        for level in [5, 9] {
+            for filters in [&[][..], &[Filter::Shuffle], &[Filter::Bitshuffle]] {
+                // Shuffle does nothing with items of one byte.
+                if set.itemsize > 1 || filters != [Filter::Shuffle] {
+                    let setting = Self::new(Codec::Zstd, level, filters.to_vec());
+                    all.push(Self { is_one_block: true, ..setting });
+                }
+            }
+        }
+        all
+    }
+
+    pub fn new(codec: Codec, level: u8, filters: Vec<Filter>) -> Self {
+        Self { codec, level, filters, is_one_block: false }
+    }
+
     pub fn default_settings() -> Self {
         let CParams { codec, level, filters, .. } = CParams::new();
-        Self { codec, level, filters }
+        Self::new(codec, level, filters)
+    }
+
+    fn params(&self, set: &Set) -> CParams {
+        #[cfg(feature = "peers")]
+        if self.is_pco() {
+            return blosc2_pco::cparams(&set.dtype, self.level).expect("numbers");
+        }
+        // Only pcodec has to know the type.
+        let _ = set;
+        CParams::new().codec(self.codec).level(self.level).filters(&self.filters)
+    }
+
+    #[cfg(feature = "peers")]
+    fn is_pco(&self) -> bool {
+        self.codec.code() == blosc2_pco::CODE
     }
 
     pub fn array(&self, set: &Set, target: impl Into<blosc2::Target>) -> NDArray {
-        let params = CParams::new().codec(self.codec).level(self.level).filters(&self.filters);
-        let builder = NDArray::builder().chunk_shape(&set.chunks[..]).target(target);
-        let builder = builder.cparams(params.threads(Threads::new(1)));
+        let mut builder = NDArray::builder().chunk_shape(&set.chunks[..]).target(target);
+        if self.is_one_block {
+            builder = builder.block_shape(&set.chunks[..]);
+        }
+        let builder = builder.cparams(self.params(set).threads(Threads::new(1)));
         let builder = builder.dtype(&set.dtype, set.itemsize);
         builder.from_slice(RawItems(&set.items[..]), &set.shape[..]).expect("an array")
     }
@@ -57,9 +99,14 @@ impl Library for Ours {
     }
 
     fn setting(&self) -> String {
+        #[cfg(feature = "peers")]
+        if self.is_pco() {
+            return format!("{} {}", self.codec, self.level);
+        }
         let filters: Vec<String> = self.filters.iter().map(Filter::to_string).collect();
         let filters = if filters.is_empty() { "none".to_owned() } else { filters.join("+") };
-        format!("{} {} {filters}", self.codec, self.level)
+        let blocks = if self.is_one_block { " one block" } else { "" };
+        format!("{} {} {filters}{blocks}", self.codec, self.level)
     }
 
     fn is_default(&self) -> bool {

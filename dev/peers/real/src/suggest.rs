@@ -61,7 +61,7 @@ pub fn evaluate(set: &Set, records: &[Value], work: &Path) -> Vec<Value> {
         let start = Instant::now();
         let CParams { codec, level, filters, .. } = suggest(set, aim);
         let seconds = start.elapsed().as_secs_f64();
-        let chosen = Ours { codec, level, filters };
+        let chosen = Ours::new(codec, level, filters);
         let rank = aim.choose(&settings).expect("settings");
         let index = ours.iter().position(|(setting, _)| setting.setting() == chosen.setting());
         let index = index.expect("the choice is one of all settings");
