@@ -4,7 +4,7 @@ mod environment;
 pub(crate) mod filter;
 pub(crate) mod installed;
 pub(crate) mod params;
-mod plugins;
+pub(crate) mod plugins;
 pub(crate) mod settings;
 
 use std::ffi::CStr;
