@@ -85,7 +85,7 @@ fn check(len: u64) {
 
 /// Sorts an array of `len` bytes, which is several times as large as the memory.
 fn check_sorts(len: u64) {
-    const MEMORY: usize = 8 << 20;
+    const MEMORY: usize = 4 << 20;
     let folder = tempfile::tempdir().unwrap();
     let threads = Threads::new(2);
     let builder = |name: &str| {
@@ -154,7 +154,7 @@ fn check_arrays(len: u64) {
 #[test]
 fn expressions_take_little_memory() {
     check(64 << 20);
-    check_sorts(32 << 20);
+    check_sorts(16 << 20);
     check_arrays(64 << 20);
 }
 

@@ -10,14 +10,12 @@ use std::path::PathBuf;
 use parking_lot::Mutex;
 
 use super::number::Real;
-use super::spill::{Packer, Part, Payload, Run, Spill, Unpacker};
+use super::spill::{Packer, Part, Payload, Run, SORT, Spill, Unpacker};
 use crate::ndarray::builder::Put;
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::ndarray::{NDArray, NDArrayBuilder, parallel};
 use crate::support::memory::reserve;
 use crate::{Element, ErrorKind, Result};
-
-pub(super) const SORT: &str = "sort an array";
 
 /// A part of a run has at least this number of records, unless the run is very short.
 const PART: usize = 1024;

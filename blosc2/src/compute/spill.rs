@@ -8,9 +8,10 @@ use std::sync::Arc;
 use blosc2_format::ReadAt;
 use parking_lot::Mutex;
 
-use super::sort::SORT;
 use crate::support::memory::reserve;
 use crate::{CParams, ChunkRef, Codec, Compressor, DParams, Decompressor, Element, Error, Result};
+
+pub(super) const SORT: &str = "sort an array";
 
 /// A value that moves together with its key.
 pub(super) trait Payload: Copy + Send + Sync + 'static {

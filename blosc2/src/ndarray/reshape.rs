@@ -175,7 +175,7 @@ fn each_run(
     visit: &mut dyn FnMut(u64, u64, u64) -> Result<()>,
 ) -> Result<()> {
     let extent = extent(ranges);
-    // The last axes of which the box contains all indices, and the axis before them.
+    // The last axes whose indices are all in the box, and the axis before them.
     let whole = extent.iter().zip(shape).rev().take_while(|(part, size)| part == size).count();
     let outer = shape.len().saturating_sub(whole + 1);
     let len = len_of(&extent[outer..], 1);
