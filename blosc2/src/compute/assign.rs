@@ -26,6 +26,9 @@ impl NDArray {
     /// [`transaction`](Self::transaction). To write items that have the shape of the selection, use
     /// [`write`](Self::write).
     ///
+    /// Inside a transaction, the assignment is a part of the transaction: after an error, some chunks can be changed, and
+    /// the closure of the transaction must return the error, so that nothing is stored.
+    ///
     /// ```
     /// use blosc2::NDArray;
     /// use blosc2::compute::InMemory;
@@ -101,7 +104,8 @@ impl NDArray {
     }
 }
 
-/// Returns ranges of indices on each axis of a region, which divide the region into boxes that are in one chunk.
+/// Returns ranges of indices on each axis of a region, which divide the region into boxes that are in one chunk. For a list of
+/// indices, the boxes have as many of them as a chunk.
 fn tiles(region: &Region, chunks: &[u64]) -> Vec<Vec<Range<u64>>> {
     let along = |dim: &Option<usize>| {
         let mut tiles = Vec::new();
@@ -118,12 +122,8 @@ fn tiles(region: &Region, chunks: &[u64]) -> Vec<Vec<Range<u64>>> {
                     (chunk - at % chunk).div_ceil(step.unsigned_abs())
                 }
                 Positions::Slice { step, .. } => at % chunk / step.unsigned_abs() + 1,
-                Positions::List(list) => {
-                    let next = list.positions[start as usize..].iter();
-                    // A chunk can occur any number of times.
-                    next.take(chunk as usize).take_while(|next| *next / chunk == at / chunk).count()
-                        as u64
-                }
+                // Their chunks can alternate. A tile for each change of the chunk could be one for each index.
+                Positions::List(_) => chunk,
             };
             let end = count.min(start + inside);
             tiles.push(start..end);

@@ -186,6 +186,12 @@ fn join<T: Real, V: Payload>(records: &mut Vec<(T, V)>, join: Join<V>) {
 /// Sorted runs, and their compressed parts.
 type Runs<T> = (Vec<Run<T>>, Spill);
 
+/// The size of a chunk on the axis of a one-dimensional view.
+fn chunk_of(source: &NDArrayView<'_>) -> usize {
+    let axis = source.region.dims.first().copied().flatten();
+    axis.map_or(1, |axis| source.array().chunk_shape()[axis] as usize).max(1)
+}
+
 /// The sorting of a view.
 struct Sorter<'a, T, V> {
     source: &'a NDArrayView<'a>,
@@ -218,7 +224,7 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
         let room = builder.memory() / threads / size_of::<(T, V)>();
         // The sort needs as much memory again.
         let run = (room / 2).max(64);
-        let chunk = source.array().chunk_shape().first().map_or(1, |size| *size as usize).max(1);
+        let chunk = chunk_of(source);
         // A chunk is not read for two runs.
         let run = if run > chunk { run - run % chunk } else { run };
         let runs = usize::try_from(source.len().div_ceil(run as u64)).unwrap_or(usize::MAX);
@@ -257,7 +263,8 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
         let (len, size) = (self.source.len(), self.run as u64);
         let spill = Spill::new(self.directory.as_deref())?;
         let count = usize::try_from(len.div_ceil(size)).unwrap_or(usize::MAX);
-        let mut runs = Vec::with_capacity(count);
+        let mut runs = Vec::new();
+        reserve(&mut runs, count, SORT)?;
         let make = |packer: &mut Packer, number: usize| {
             let start = number as u64 * size;
             let records = self.read_run(start..len.min(start + size))?;
@@ -274,7 +281,7 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
     fn read_run(&self, range: Range<u64>) -> Result<Vec<(T, V)>> {
         let mut records = Vec::new();
         reserve(&mut records, (range.end - range.start) as usize, SORT)?;
-        let chunk = self.source.array().chunk_shape().first().map_or(1, |size| (*size).max(1));
+        let chunk = chunk_of(self.source) as u64;
         let mut start = range.start;
         while start < range.end {
             let end = (start - start % chunk).saturating_add(chunk).min(range.end);

@@ -42,7 +42,8 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the shape has another number of items, a size below -1, or several sizes of -1.
+    /// - [`ErrorKind::InvalidArgument`]: the shape has another number of items, a size below -1, or several sizes of -1;
+    /// - the [errors of reads](NDArray#errors-of-reads) of the source, and of [creation](Self#errors-of-creation).
     pub fn reshape<'a>(
         self,
         source: impl Into<NDArrayView<'a>>,
@@ -82,7 +83,8 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the source cannot be broadcast to the shape.
+    /// - [`ErrorKind::InvalidArgument`]: the source cannot be broadcast to the shape;
+    /// - the [errors of reads](NDArray#errors-of-reads) of the source, and of [creation](Self#errors-of-creation).
     pub fn broadcast_to<'a>(
         self,
         source: impl Into<NDArrayView<'a>>,

@@ -40,7 +40,8 @@ impl NDArrayBuilder {
     /// # Errors
     /// - [`ErrorKind::InvalidArgument`]: the source does not have the axis, or the shapes do not match;
     /// - [`ErrorKind::TypeMismatch`]: the indices are not integers of up to 64 bits;
-    /// - [`ErrorKind::OutOfBounds`]: an index is outside the axis.
+    /// - [`ErrorKind::OutOfBounds`]: an index is outside the axis;
+    /// - the [errors of reads](NDArray#errors-of-reads) of both arrays, and of [creation](Self#errors-of-creation).
     pub fn take_along_axis<'a, 'b>(
         self,
         source: impl Into<NDArrayView<'a>>,

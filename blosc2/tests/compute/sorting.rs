@@ -105,6 +105,18 @@ fn arrays_that_cannot_be_sorted_are_errors() {
     fails(&NDArray::from_slice(&[1.0f32, 2.0], 2).unwrap(), ErrorKind::TypeMismatch);
 }
 
+/// A view of one row: the chunks of the array have another size on the other axis.
+#[test]
+fn a_row_is_sorted() {
+    let items: Vec<u32> = (0..3000).map(|at| at * 7919 % 3001).collect();
+    let array = NDArray::builder().chunk_shape((1, 200)).from_slice(&items, (3, 1000)).unwrap();
+    let row = array.view().slice((1, ..)).unwrap();
+    let sorted = NDArray::builder().max_memory(1 << 12).sort::<u32>(row).unwrap();
+    let mut expected = items[1000..2000].to_vec();
+    expected.sort_unstable();
+    assert_eq!(sorted.read::<Vec<u32>>(..).unwrap(), expected);
+}
+
 /// An existing file is not replaced.
 #[test]
 fn a_target_that_exists_is_an_error() {
