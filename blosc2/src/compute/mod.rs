@@ -3,21 +3,26 @@
 //! A computation reads its arrays block by block, and can use several threads. It starts with [`NDArray::lazy`] or
 //! [`zip`]. [`LazyExpr`] describes the rules.
 
+mod assign;
 mod axes;
 mod context;
 mod cumulative;
 mod describe;
+mod diff;
 mod evaluate;
 mod histogram;
 mod lanes;
+mod matmul;
 mod number;
 mod output;
 mod product;
 mod reduce;
 mod reducers;
 mod select;
+mod sort;
 mod source;
 mod space;
+mod spill;
 mod sum;
 
 use crate::closures::BoxError;

@@ -60,7 +60,7 @@ pub trait Real: Numeric + ToF64 {}
 
 /// How the items of a [`Numeric`] type are combined. Other crates cannot name this trait, so that they cannot implement
 /// [`Numeric`].
-pub trait Reducible: Element + Default + PartialEq {
+pub trait Reducible: Element + Default + PartialEq + Subtract {
     type Total: Accumulator<Self>;
     type Moments: Accumulator<Self>;
     type Factors: Accumulator<Self>;
@@ -116,6 +116,46 @@ pub trait Reducible: Element + Default + PartialEq {
     fn with_sign_of_zero(self, _: bool) -> Self {
         self
     }
+}
+
+/// The difference of two items, of the same type.
+pub trait Subtract {
+    fn subtract(self, other: Self) -> Self;
+}
+
+macro_rules! subtract {
+    ($($type:ty, $minus:expr;)*) => {$(
+        impl Subtract for $type {
+            #[inline(always)]
+            fn subtract(self, other: Self) -> Self {
+                let minus: fn($type, $type) -> $type = $minus;
+                minus(self, other)
+            }
+        }
+    )*};
+}
+
+subtract! {
+    bool, |one, other| one != other;
+    i8, i8::wrapping_sub;
+    i16, i16::wrapping_sub;
+    i32, i32::wrapping_sub;
+    i64, i64::wrapping_sub;
+    u8, u8::wrapping_sub;
+    u16, u16::wrapping_sub;
+    u32, u32::wrapping_sub;
+    u64, u64::wrapping_sub;
+    f32, |one, other| one - other;
+    f64, |one, other| one - other;
+}
+
+#[cfg(feature = "half")]
+subtract! { half::f16, |one, other| one - other; }
+
+#[cfg(feature = "num-complex")]
+subtract! {
+    num_complex::Complex<f32>, |one, other| one - other;
+    num_complex::Complex<f64>, |one, other| one - other;
 }
 
 /// The conversions to `f64` for [`Real`] types.

@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use blosc2_format::b2nd::{Geometry, MAX_NDIM, Meta, NAME, OLD_NAME};
@@ -21,7 +22,7 @@ use super::shape::{meta_of, stored_shape, stored_sizes};
 use super::transfer::{Given, ItemSource, RawItems};
 use super::view::ItemType;
 use super::{NDArray, NUMPY_FORMAT, cut};
-use crate::closures::BoxError;
+use crate::closures::{self, BoxError};
 use crate::codec::params::{Purpose, Resolved};
 use crate::dtype::{Kind, MAX_TEXT_LEN};
 use crate::item::element::{Element, bytes_of};
@@ -30,7 +31,7 @@ use crate::support::memory::reserve;
 use crate::support::progress::Progress;
 use crate::{
     CParams, Codec, Doing, Dtype, Error, ErrorKind, Filter, OpenOptions, Reason, Result, SChunk,
-    Special, Target,
+    Special, Target, Threads,
 };
 
 pub(super) const MAKE: &str = "create an array";
@@ -101,7 +102,15 @@ pub struct NDArrayBuilder {
     dtype: Option<(String, usize)>,
     dtype_format: u8,
     progress: Progress,
+    /// The memory for temporary items, if it is set.
+    max_memory: Option<usize>,
 }
+
+/// Receives the next items.
+pub(crate) type Put<'p, T> = dyn FnMut(&[T]) -> Result<()> + 'p;
+
+/// The memory for temporary items in bytes, if none is set.
+const MAX_MEMORY: usize = 64 << 20;
 
 /// The arrays from which an array is created. They are read during the creation.
 #[derive(Clone, Copy, Default)]
@@ -224,6 +233,21 @@ impl NDArrayBuilder {
         report: impl Fn(u64, u64) -> std::result::Result<(), E> + Send + Sync + 'static,
     ) -> Self {
         self.progress = Progress::new(report);
+        self
+    }
+
+    /// Sets the size in bytes of the items that an operation on arrays larger than memory holds at the same time. The
+    /// default is 64 MiB. More memory makes the operation faster: data is read fewer times.
+    ///
+    /// These methods use this setting: [`sort`](Self::sort), [`argsort`](Self::argsort), [`unique`](Self::unique),
+    /// [`unique_counts`](Self::unique_counts), [`matmul`](Self::matmul), [`tensordot`](Self::tensordot),
+    /// [`take_along_axis`](Self::take_along_axis).
+    ///
+    /// The setting does not include the memory for compression, which is a few chunks of the source and of the new array
+    /// for each thread, and an array that is created in memory. With a very small setting, an operation needs more memory
+    /// than that: at least some kilobytes for each thread.
+    pub fn max_memory(mut self, bytes: usize) -> Self {
+        self.max_memory = Some(bytes);
         self
     }
 
@@ -467,6 +491,62 @@ impl NDArrayBuilder {
         })
     }
 
+    /// Creates a one-dimensional array of `len` items. `produce` passes the items to its argument in order, in parts of
+    /// any length.
+    pub(crate) fn in_order<T: Element>(
+        self,
+        len: u64,
+        produce: &mut dyn FnMut(&mut Put<'_, T>) -> Result<()>,
+    ) -> Result<NDArray> {
+        let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
+        self.order(&[len], &dtype, typesize)?.make(&mut |schunk, geometry| {
+            let writers = ChunkWriters::default();
+            let side = geometry.chunk_shape()[0].max(1) as usize;
+            let (mut start, mut chunk) = (0, Vec::new());
+            let mut put = |chunk: &mut Vec<T>| {
+                let end = start + chunk.len() as u64;
+                let (region, bytes) =
+                    (Region::of_box(std::iter::once(start..end)), bytes_of(chunk));
+                let plan = Plan::of_region(geometry, &region);
+                pack(schunk, &writers, &Source::new(plan, ItemPart::whole(typesize), &bytes))?;
+                start = end;
+                chunk.clear();
+                Ok(())
+            };
+            produce(&mut |mut items| {
+                while !items.is_empty() {
+                    let (part, rest) = items.split_at(items.len().min(side - chunk.len()));
+                    reserve(&mut chunk, part.len(), MAKE)?;
+                    chunk.extend_from_slice(part);
+                    items = rest;
+                    if chunk.len() == side {
+                        put(&mut chunk)?;
+                    }
+                }
+                Ok(())
+            })?;
+            if chunk.is_empty() { Ok(()) } else { put(&mut chunk) }
+        })
+    }
+
+    /// The memory for temporary items in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        self.max_memory.unwrap_or(MAX_MEMORY)
+    }
+
+    /// The number of threads that create an array.
+    pub(crate) fn threads(&self) -> usize {
+        let threads = self.options.cparams.as_ref().map_or(Threads::ONE, |params| params.threads);
+        closures::threads(threads.for_any()).unsigned_abs().into()
+    }
+
+    /// The directory for temporary files: that of the target, if the target is a path.
+    pub(crate) fn directory(&self) -> Option<PathBuf> {
+        let slot = self.target.as_ref()?.lock();
+        let parent = slot.as_ref()?.path()?.parent()?.to_owned();
+        Some(if parent.as_os_str().is_empty() { ".".into() } else { parent })
+    }
+
     /// Creates an array of zeros. The items are stored as special chunks without data. C: `b2nd_zeros`. Python:
     /// `zeros`.
     #[doc(alias = "b2nd_zeros")]
@@ -651,7 +731,7 @@ impl NDArrayBuilder {
     }
 
     /// Creates an array. `fill` writes the items of each chunk, in C order, into zeroed memory.
-    pub(super) fn by_boxes(
+    pub(crate) fn by_boxes(
         self,
         shape: &[u64],
         dtype: (&str, usize),

@@ -402,6 +402,11 @@ mod sealed {
         fn nth(start: Self, step: Self, index: u64) -> Self;
         /// Returns the number after `index` of `last` equal steps from `start` to `end`.
         fn between(start: Self, end: Self, index: u64, last: u64) -> Self;
+        /// Adds the product of two matrices. All matrices are in C order. `a` has `m` rows and `k` columns, `b` has `k` rows
+        /// and `n` columns; none of these numbers is 0.
+        fn multiply(to: &mut [Self], a: &[Self], b: &[Self], sizes: [usize; 3])
+        where
+            Self: Sized;
         /// Returns whether the number is finite.
         fn is_number(self) -> bool {
             true
@@ -477,12 +482,22 @@ macro_rules! integers {
                 // Rounded down, as in NumPy. The result fits in this type, because it is between `start` and `end`.
                 (start + ((end - start) * i128::from(index)).div_euclid(i128::from(last))) as Self
             }
+
+            fn multiply(to: &mut [Self], a: &[Self], b: &[Self], [_, k, n]: [usize; 3]) {
+                for (to, row) in to.chunks_exact_mut(n).zip(a.chunks_exact(k)) {
+                    for (factor, row) in row.iter().zip(b.chunks_exact(n)) {
+                        for (to, item) in to.iter_mut().zip(row) {
+                            *to = to.wrapping_add(factor.wrapping_mul(*item));
+                        }
+                    }
+                }
+            }
         }
     )*};
 }
 
 macro_rules! floats {
-    ($($type:ty)*) => {$(
+    ($($type:ty, $multiply:path;)*) => {$(
         impl Arithmetic for $type {}
 
         impl sealed::Arithmetic for $type {
@@ -513,6 +528,19 @@ macro_rules! floats {
                 }
             }
 
+            fn multiply(to: &mut [Self], a: &[Self], b: &[Self], [m, k, n]: [usize; 3]) {
+                assert_eq!([Some(to.len()), Some(a.len()), Some(b.len())], [m.checked_mul(n), m.checked_mul(k), k.checked_mul(n)]);
+                // A slice has at most `isize::MAX` bytes.
+                let [across, down] = [k, n].map(|step| step as isize);
+                // SAFETY: the slices contain the matrices with these sizes and strides, as checked above. `to` is
+                // exclusive, and its items are at different places.
+                unsafe {
+                    $multiply(
+                        m, k, n, 1.0, a.as_ptr(), across, 1, b.as_ptr(), down, 1, 1.0, to.as_mut_ptr(), down, 1,
+                    );
+                }
+            }
+
             fn is_number(self) -> bool {
                 self.is_finite()
             }
@@ -521,7 +549,7 @@ macro_rules! floats {
 }
 
 integers! { u8 i8 u16 i16 u32 i32 u64 i64 }
-floats! { f32 f64 }
+floats! { f32, matrixmultiply::sgemm; f64, matrixmultiply::dgemm; }
 
 impl Number for bool {}
 
@@ -540,7 +568,7 @@ impl sealed::Number for bool {
 }
 
 /// Returns the function that converts the bytes of an item of this dtype, in native byte order, to a number.
-fn number_of<T: Number>(dtype: &Dtype) -> Option<fn(&[u8]) -> T> {
+pub(super) fn number_of<T: Number>(dtype: &Dtype) -> Option<fn(&[u8]) -> T> {
     macro_rules! from {
         ($from:ident $type:ty as $wide:ty) => {
             |bytes| {

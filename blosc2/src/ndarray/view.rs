@@ -298,6 +298,11 @@ impl<'a> NDArrayView<'a> {
         self
     }
 
+    /// Returns the items of the view, without the array.
+    pub(crate) fn target(&self) -> ViewItems {
+        ViewItems { region: self.region.clone(), field: self.field.clone() }
+    }
+
     /// Returns the part of each item of the array that the view contains.
     pub(crate) fn part(&self) -> ItemPart {
         let whole = self.array.whole_items();
@@ -321,6 +326,13 @@ impl<'a> NDArrayView<'a> {
     pub(crate) fn error(&self, kind: ErrorKind, detail: String) -> Reason {
         self.array.schunk.error(kind, detail)
     }
+}
+
+/// The items of a view, without the array.
+#[derive(Debug)]
+pub(crate) struct ViewItems {
+    pub(super) region: Region,
+    pub(super) field: Option<Field>,
 }
 
 impl<'a> From<&'a NDArray> for NDArrayView<'a> {

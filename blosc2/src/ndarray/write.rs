@@ -1,12 +1,15 @@
 //! Writing of items.
 
+use std::ops::Range;
+
 use super::NDArray;
 use super::places::{ItemPart, Source};
 use super::plan::{Items, Plan};
 use super::scatter::WRITE;
 use super::selection::Selection;
-use super::transfer::{Given, ItemSource};
-use super::view::{NDArrayView, Selected, items_of};
+use super::transfer::{Given, IntoItems, ItemSource};
+use super::view::{NDArrayView, Selected, ViewItems, items_of};
+use crate::item::element::Element;
 use crate::{Doing, Result};
 
 impl NDArray {
@@ -65,6 +68,22 @@ impl NDArray {
         }
         self.check_len(to, part.len, bytes.len()).doing(WRITE)?;
         self.write_planned(to, part, |plan| Source::new(plan, part, &bytes))
+    }
+
+    /// Replaces the items of a box of a view of this array.
+    pub(crate) fn write_box<T: Element>(
+        &mut self,
+        target: &ViewItems,
+        ranges: &[Range<u64>],
+        items: &[T],
+    ) -> Result<()> {
+        let (region, field) = (target.region.part(ranges), target.field.clone());
+        let view = NDArrayView { array: self, region, field };
+        let part = view.part();
+        let bytes = items.into_items().into_stored(&view, WRITE)?;
+        let NDArrayView { region, .. } = view;
+        self.check_len(Items::Region(&region), part.len, bytes.len(), WRITE)?;
+        self.write_planned(Items::Region(&region), part, |plan| Source::new(plan, part, &bytes))
     }
 
     /// Writes this part of each item. Nothing is written if the part is empty.

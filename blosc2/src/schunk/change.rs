@@ -732,6 +732,11 @@ impl SChunk {
         })
     }
 
+    /// Whether a transaction of this handle is in progress.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.last_state().transaction.is_some()
+    }
+
     fn commit_transaction(&mut self, call: &Arc<()>) -> Result<()> {
         let is_changed = match &self.last_state().transaction {
             Some(transaction) if transaction.is_of(call) => Some(transaction.is_changed()),

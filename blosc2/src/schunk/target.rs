@@ -289,7 +289,7 @@ impl Target {
     }
 
     /// Returns the path in the file system, if the target is a path.
-    pub(super) fn path(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&Path> {
         match &self.place {
             Place::Path(path) => Some(path),
             _ => None,

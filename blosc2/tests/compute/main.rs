@@ -3,9 +3,14 @@
 #[path = "../../../tests/common/mod.rs"]
 mod common;
 
+mod along_axes;
+mod cases;
 mod closures;
 mod cumulative;
 mod elementwise;
 mod numpy;
+mod products;
 mod reductions;
 mod samples;
+mod shapes;
+mod sorting;

@@ -1,0 +1,73 @@
+//! Differences of neighboring items.
+
+use std::ops::Range;
+
+use super::number::Numeric;
+use crate::item::element::bytes_of;
+use crate::ndarray::boxes::extent;
+use crate::ndarray::builder::Sources;
+use crate::ndarray::view::{ItemType, NDArrayView};
+use crate::ndarray::{NDArray, NDArrayBuilder};
+use crate::{ErrorKind, Result};
+
+const DIFF: &str = "compute differences";
+
+impl NDArrayBuilder {
+    /// Creates an array of the differences of neighboring items on an axis: each item of the source minus the item before
+    /// it. With `n` greater than 1, the differences of the differences, and so on; with 0, a copy. The result has `n`
+    /// fewer items on the axis. NumPy: `diff(source, n, axis)`.
+    ///
+    /// The items of the result have the type of the items. As in NumPy, integers wrap around, and the difference of two
+    /// `bool` is whether they differ. Each thread holds a chunk of the result and the needed items of the source in
+    /// memory: these are the indices of the chunk and the next `n` indices on the axis.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::from_slice(&[1i32, 4, 9, 2, 2, 7], (2, 3))?;
+    /// let steps = NDArray::builder().diff::<i32>(&array, 1, 1)?;
+    /// assert_eq!(steps.read::<Vec<i32>>(..)?, [3, 5, 0, 5]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: the source does not have the axis;
+    /// - [`ErrorKind::TypeMismatch`]: the dtype of the source is not the dtype of `T`;
+    /// - the [errors of reads](NDArray#errors-of-reads) of the source, and of [creation](Self#errors-of-creation).
+    pub fn diff<'a, T: Numeric>(
+        self,
+        source: impl Into<NDArrayView<'a>>,
+        n: usize,
+        axis: usize,
+    ) -> Result<NDArray> {
+        let view = source.into();
+        view.check_type(ItemType::of::<T>(), DIFF)?;
+        let mut shape = view.shape();
+        if axis >= shape.len() {
+            let detail = format!("the array has {} axes, asked for axis {axis}", shape.len());
+            return Err(view.error(ErrorKind::InvalidArgument, DIFF, detail));
+        }
+        shape[axis] = shape[axis].saturating_sub(n as u64);
+        let sources = Sources { arrays: &[view.array()], vlmeta: false };
+        let dtype = T::dtype().to_string();
+        self.by_boxes(&shape, (&dtype, size_of::<T>()), sources, &|ranges, bytes| {
+            let mut from: Vec<Range<u64>> = ranges.to_vec();
+            // The result has items, so that the axis is longer than `n`.
+            from[axis].end += n as u64;
+            let mut items: Vec<T> = view.read(&from[..])?;
+            let sizes = extent(&from);
+            let inner = sizes[axis + 1..].iter().product::<u64>() as usize;
+            let size = sizes[axis] as usize;
+            let results = bytes.chunks_exact_mut((size - n) * inner * size_of::<T>());
+            for (rows, to) in items.chunks_exact_mut(size * inner).zip(results) {
+                for left in (size - n..size).rev() {
+                    for at in 0..left * inner {
+                        rows[at] = rows[at + inner].subtract(rows[at]);
+                    }
+                }
+                to.copy_from_slice(&bytes_of(&rows[..(size - n) * inner]));
+            }
+            Ok(())
+        })
+    }
+}

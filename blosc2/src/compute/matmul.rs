@@ -1,0 +1,261 @@
+//! Products of matrices and tensors, block by block.
+
+use std::ops::Range;
+
+use parking_lot::Mutex;
+
+use super::context::own_ranges;
+use crate::item::element::zeroed;
+use crate::ndarray::boxes::{extent, next_index};
+use crate::ndarray::places::len_of;
+use crate::ndarray::view::{ItemType, NDArrayView};
+use crate::ndarray::{Arithmetic, NDArray, NDArrayBuilder, parallel};
+use crate::{Error, ErrorKind, Result};
+
+const MULTIPLY: &str = "multiply arrays";
+
+impl NDArrayBuilder {
+    /// Creates the matrix product of two arrays, whose items have the same type. NumPy and Python: `matmul`, `a @ b`.
+    ///
+    /// The rules for the shapes are those of NumPy: the last two axes are the rows and columns of matrices, and the other
+    /// axes are broadcast. A one-dimensional array is a row on the left side and a column on the right side; this axis is
+    /// not part of the result.
+    ///
+    /// The result has the type of the items. Integers wrap around. Floating-point items are added in an order that
+    /// depends on the chunk shape of the result, on [`max_memory`](Self::max_memory) and on the instruction set of the
+    /// processor. The result does not depend on the number of threads.
+    ///
+    /// The product is computed in parts of [`max_memory`](Self::max_memory), each with the corresponding parts of both
+    /// arrays. [`CParams::threads`](crate::CParams::threads) sets the number of threads. If the call fails, the array at
+    /// the [target](Self::target) is incomplete.
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let a = NDArray::from_slice(&[1.0f64, 2.0, 3.0, 4.0], (2, 2))?;
+    /// let b = NDArray::from_slice(&[10.0f64, 1.0], 2)?;
+    /// let product = NDArray::builder().matmul::<f64>(&a, &b)?;
+    /// assert_eq!(product.read::<Vec<f64>>(..)?, [12.0, 34.0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidArgument`]: an array has no axes, or the shapes do not match;
+    /// - [`ErrorKind::TypeMismatch`]: the dtype of an array is not the dtype of `T`;
+    /// - the [errors of reads](NDArray#errors-of-reads) of both arrays, and of [creation](Self#errors-of-creation).
+    #[doc(alias("__matmul__", "dot"))]
+    pub fn matmul<'a, 'b, T: Arithmetic>(
+        self,
+        a: impl Into<NDArrayView<'a>>,
+        b: impl Into<NDArrayView<'b>>,
+    ) -> Result<NDArray> {
+        let (a, mut b) = (a.into(), b.into());
+        let shapes = (a.shape(), b.shape());
+        let invalid = || {
+            let (a, b) = &shapes;
+            let detail = format!("arrays of the shapes {a:?} and {b:?} have no matrix product");
+            Err(Error::new(ErrorKind::InvalidArgument, MULTIPLY, detail))
+        };
+        let (ndim, free) = ((a.ndim(), b.ndim()), (a.ndim().min(2), b.ndim().min(2)));
+        if ndim.0 == 0 || ndim.1 == 0 || shapes.0[ndim.0 - 1] != shapes.1[ndim.1 - free.1] {
+            return invalid();
+        }
+        let (outer, other) = (&shapes.0[..ndim.0 - free.0], &shapes.1[..ndim.1 - free.1]);
+        let count = outer.len().max(other.len());
+        let along = |axis: usize| {
+            let size = |outer: &[u64]| {
+                (axis + outer.len()).checked_sub(count).map_or(1, |axis| outer[axis])
+            };
+            match (size(outer), size(other)) {
+                (1, size) | (size, 1) => Some(size),
+                (one, two) => (one == two).then_some(one),
+            }
+        };
+        let Some(batch) = (0..count).map(along).collect::<Option<Vec<u64>>>() else {
+            return invalid();
+        };
+        let added = (count - outer.len(), count - other.len());
+        let a = (0..added.0).try_fold(a, |view, _| view.expand_dims(0))?;
+        b = (0..added.1).try_fold(b, |view, _| view.expand_dims(0))?;
+        multiply::<T>(self, &a, &b, batch, 1)
+    }
+
+    /// Creates the product of two arrays, whose items have the same type: the sum of the products over the axes `axes.0`
+    /// of the first array and `axes.1` of the second one. The result has the other axes of the first array, then those of
+    /// the second one. NumPy and Python: `tensordot(a, b, axes)`; `axes=n` are the last `n` axes of the first array and the
+    /// first `n` axes of the second one.
+    ///
+    /// The computation is that of [`matmul`](Self::matmul).
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let a = NDArray::from_slice(&[1i64, 2, 3, 4, 5, 6], (1, 2, 3))?;
+    /// let b = NDArray::from_slice(&[1i64, 0, 0, 10, 0, 100], (3, 2))?;
+    /// let product = NDArray::builder().tensordot::<i64>(&a, &b, (&[1, 2], &[1, 0]))?;
+    /// assert_eq!(product.read::<Vec<i64>>(..)?, [1 + 50 + 600]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails with the errors of [`matmul`](Self::matmul), and with:
+    /// - [`ErrorKind::InvalidArgument`]: an axis does not exist or occurs twice, or the sizes of two axes differ.
+    pub fn tensordot<'a, 'b, T: Arithmetic>(
+        self,
+        a: impl Into<NDArrayView<'a>>,
+        b: impl Into<NDArrayView<'b>>,
+        axes: (&[usize], &[usize]),
+    ) -> Result<NDArray> {
+        let (a, b) = (a.into(), b.into());
+        let shapes = (a.shape(), b.shape());
+        let sizes = |shape: &[u64], axes: &[usize]| -> Option<Vec<u64>> {
+            axes.iter().map(|axis| shape.get(*axis).copied()).collect()
+        };
+        let (one, two) = (sizes(&shapes.0, axes.0), sizes(&shapes.1, axes.1));
+        if one.is_none() || one != two {
+            let detail = format!(
+                "the axes {:?} of the shape {:?} do not match the axes {:?} of the shape {:?}",
+                axes.0, shapes.0, axes.1, shapes.1
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, MULTIPLY, detail));
+        }
+        let others = |ndim: usize, axes: &[usize]| -> Vec<usize> {
+            (0..ndim).filter(|axis| !axes.contains(axis)).collect()
+        };
+        // `permute` checks that no axis occurs twice.
+        let order = [others(a.ndim(), axes.0), axes.0.to_vec()].concat();
+        let a = a.permute(&order)?;
+        let order = [axes.1.to_vec(), others(b.ndim(), axes.1)].concat();
+        let b = b.permute(&order)?;
+        multiply::<T>(self, &a, &b, Vec::new(), axes.0.len())
+    }
+}
+
+/// Creates the product of two arrays. The axes of `a` are the axes `batch`, which are broadcast, the rows, and `summed`
+/// axes; those of `b` are the axes `batch`, the `summed` axes, and the columns.
+fn multiply<T: Arithmetic>(
+    builder: NDArrayBuilder,
+    a: &NDArrayView<'_>,
+    b: &NDArrayView<'_>,
+    batch: Vec<u64>,
+    summed: usize,
+) -> Result<NDArray> {
+    a.check_type(ItemType::of::<T>(), MULTIPLY)?;
+    b.check_type(ItemType::of::<T>(), MULTIPLY)?;
+    let (outer, shapes) = (batch.len(), (a.shape(), b.shape()));
+    let rows = shapes.0.len() - outer - summed;
+    let (rows, sums) = (&shapes.0[outer..outer + rows], &shapes.0[outer + rows..]);
+    let shape = [&batch, rows, &shapes.1[outer + summed..]].concat();
+    let (memory, threads) = (builder.memory() / size_of::<T>(), builder.threads().max(1));
+    let mut result = builder.zeros::<T>(&shape[..])?;
+    // The items of the part of the result, and those of each array.
+    let room = (memory as u64 / 4).max(1);
+    let groups = [0..outer, outer..outer + rows.len(), outer + rows.len()..shape.len()];
+    let sides = part_of(result.chunk_shape(), &shape, &groups, room);
+    let size = |group: &Range<usize>| len_of(&sides[group.clone()], 1).max(1);
+    let [count, m, n] = groups.each_ref().map(size);
+    // The items of the summed axes that are read together.
+    let mut left = (room / (count * m.max(n))).max(1);
+    let mut steps: Vec<u64> = sums.to_vec();
+    for step in steps.iter_mut().rev() {
+        *step = (*step).min(left);
+        left = (left / (*step).max(1)).max(1);
+    }
+    each_part(&shape, &sides, &mut |ranges| {
+        let [batch, rows, columns] = groups.each_ref().map(|group| &ranges[group.clone()]);
+        let count = |ranges: &[Range<u64>]| len_of(&extent(ranges), 1) as usize;
+        let (m, n) = (count(rows), count(columns));
+        let mut items = zeroed::<T>(count(ranges), MULTIPLY)?;
+        let own = [a, b].map(|view| own_ranges(&view.shape()[..outer], batch));
+        each_part(sums, &steps, &mut |summed| {
+            let k = count(summed);
+            let boxes = [[&own[0], rows, summed].concat(), [&own[1], summed, columns].concat()];
+            let read = [a, b].map(|_| Mutex::new(Vec::new()));
+            parallel::each(
+                threads,
+                2,
+                || Ok(()),
+                |(), side| {
+                    *read[side].lock() = [a, b][side].read::<Vec<T>>(&boxes[side][..])?;
+                    Ok(())
+                },
+            )?;
+            let [a, b] = read.map(Mutex::into_inner);
+            // The matrices of the batch, each in parts of some rows.
+            let part = m.div_ceil(threads);
+            let mut parts = Vec::new();
+            let mut index: Vec<u64> = batch.iter().map(|range| range.start).collect();
+            for items in items.chunks_exact_mut(m * n) {
+                let [at, other] = own.each_ref().map(|own| {
+                    own.iter().zip(&index).fold(0, |all, (range, at)| {
+                        let size = range.end - range.start;
+                        all * size
+                            + at.checked_sub(range.start).filter(|at| *at < size).unwrap_or(0)
+                    })
+                });
+                for (number, items) in items.chunks_mut(part * n).enumerate() {
+                    let from = at as usize * m * k + number * part * k;
+                    parts.push(Mutex::new((items, from, other as usize * k * n)));
+                }
+                next_index(&mut index, batch);
+            }
+            parallel::each(
+                threads,
+                parts.len(),
+                || Ok(()),
+                |(), number| {
+                    let (items, at, other) = &mut *parts[number].lock();
+                    let rows = items.len() / n;
+                    let (a, b) = (&a[*at..*at + rows * k], &b[*other..*other + k * n]);
+                    T::multiply(items, a, b, [rows, k, n]);
+                    Ok(())
+                },
+            )
+        })?;
+        result.write(ranges, &items)
+    })?;
+    Ok(result)
+}
+
+/// Returns the sides of the parts of a result, which consist of chunks and have up to `room` items. The rows and columns
+/// (the second and third group of axes) have similar numbers of items, so that few items are read.
+fn part_of(chunks: &[u64], shape: &[u64], groups: &[Range<usize>; 3], room: u64) -> Vec<u64> {
+    let mut sides = chunks.to_vec();
+    loop {
+        // The last axis of a group that is not complete.
+        let axis = |group: &Range<usize>| group.clone().rev().find(|at| sides[*at] < shape[*at]);
+        let size = |group: &Range<usize>| len_of(&sides[group.clone()], 1);
+        let [batch, rows, columns] = groups;
+        let (rows, columns) = match size(rows) <= size(columns) {
+            true => (axis(rows), axis(columns)),
+            false => (axis(columns), axis(rows)),
+        };
+        let Some(axis) = rows.or(columns).or(axis(batch)) else { return sides };
+        if len_of(&sides, 2) > room {
+            return sides;
+        }
+        sides[axis] *= 2;
+    }
+}
+
+/// Calls `visit` for each part of an array, in C order.
+fn each_part(
+    shape: &[u64],
+    sides: &[u64],
+    visit: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
+) -> Result<()> {
+    if shape.contains(&0) {
+        return Ok(());
+    }
+    let counts = shape.iter().zip(sides).map(|(size, side)| 0..size.div_ceil(*side));
+    let counts: Vec<Range<u64>> = counts.collect();
+    let mut number = vec![0; shape.len()];
+    loop {
+        let axes = number.iter().zip(shape.iter().zip(sides));
+        let part = axes.map(|(at, (size, side))| at * side..((at + 1) * side).min(*size));
+        visit(&part.collect::<Vec<_>>())?;
+        if !next_index(&mut number, &counts) {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Sorted runs of items, compressed in memory or in a temporary file.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use blosc2_format::ReadAt;
+use parking_lot::Mutex;
+
+use crate::support::memory::reserve;
+use crate::{CParams, ChunkRef, Codec, Compressor, DParams, Decompressor, Element, Error, Result};
+
+pub(super) const SORT: &str = "sort an array";
+
+/// A value that moves together with its key.
+pub(super) trait Payload: Copy + Send + Sync + 'static {
+    /// Compresses the values of some records, and appends the bytes.
+    fn compress<T: Copy>(
+        records: &[(T, Self)],
+        compressor: &mut Compressor,
+        to: &mut Vec<u8>,
+    ) -> Result<()>;
+
+    /// Decompresses `count` values.
+    fn decompress(bytes: &[u8], count: usize, decompressor: &mut Decompressor)
+    -> Result<Vec<Self>>;
+}
+
+/// No value: only the keys are sorted.
+impl Payload for () {
+    fn compress<T: Copy>(_: &[(T, ())], _: &mut Compressor, _: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+
+    fn decompress(_: &[u8], count: usize, _: &mut Decompressor) -> Result<Vec<()>> {
+        Ok(vec![(); count])
+    }
+}
+
+impl Payload for i64 {
+    fn compress<T: Copy>(
+        records: &[(T, i64)],
+        compressor: &mut Compressor,
+        to: &mut Vec<u8>,
+    ) -> Result<()> {
+        let values: Vec<i64> = records.iter().map(|(_, value)| *value).collect();
+        compressor.compress_append(&values, to).map(drop)
+    }
+
+    fn decompress(bytes: &[u8], _: usize, decompressor: &mut Decompressor) -> Result<Vec<i64>> {
+        decompressor.decompress(&ChunkRef::new(bytes)?)
+    }
+}
+
+/// Consecutive records of a run, which are compressed together.
+#[derive(Debug)]
+pub(super) struct Part<T> {
+    /// The key of the first record.
+    pub(super) first: T,
+    count: usize,
+    /// The position of the compressed keys, their length, and the length of the compressed values after them.
+    at: u64,
+    keys: usize,
+    values: usize,
+}
+
+impl<T> Part<T> {
+    /// The number of records.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+}
+
+/// The parts of a sequence of sorted records.
+pub(super) type Run<T> = Vec<Part<T>>;
+
+/// The compressed parts of runs.
+pub(super) struct Spill {
+    /// `None` for memory.
+    file: Option<File>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The length of the file.
+    end: u64,
+    /// The parts in memory. The position of a part is its index.
+    parts: Vec<Arc<Vec<u8>>>,
+}
+
+impl Spill {
+    /// Creates the place of some runs: a file in a directory, which is removed with this value, or memory.
+    pub(super) fn new(directory: Option<&Path>) -> Result<Self> {
+        let file = directory.map(tempfile::tempfile_in).transpose();
+        let file = file.map_err(|error| Error::of_io(SORT, error))?;
+        Ok(Self { file, state: Mutex::default() })
+    }
+
+    /// Stores a part.
+    fn put(&self, bytes: Vec<u8>) -> Result<u64> {
+        let mut state = self.state.lock();
+        let Some(mut file) = self.file.as_ref() else {
+            state.parts.push(Arc::new(bytes));
+            return Ok(state.parts.len() as u64 - 1);
+        };
+        // A read at an offset moves the position of the file on some systems.
+        file.seek(SeekFrom::Start(state.end)).map_err(|error| Error::of_io(SORT, error))?;
+        file.write_all(&bytes).map_err(|error| Error::of_io(SORT, error))?;
+        let at = state.end;
+        state.end += bytes.len() as u64;
+        Ok(at)
+    }
+
+    /// Calls `work` with the bytes of a part.
+    fn with<T, R>(&self, part: &Part<T>, work: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
+        let Some(file) = &self.file else {
+            let bytes = Arc::clone(&self.state.lock().parts[part.at as usize]);
+            return work(&bytes);
+        };
+        let mut bytes = Vec::new();
+        reserve(&mut bytes, part.keys + part.values, SORT)?;
+        bytes.resize(part.keys + part.values, 0);
+        let read = ReadAt::read_exact_at(file, part.at, &mut bytes);
+        read.map_err(|error| Error::of_io(SORT, error))?;
+        work(&bytes)
+    }
+}
+
+/// Compresses the parts of runs. Each thread has its own.
+pub(super) struct Packer {
+    keys: Compressor,
+    values: Compressor,
+}
+
+impl Packer {
+    pub(super) fn new() -> Result<Self> {
+        let params = CParams::new().codec(Codec::Lz4).level(1);
+        Ok(Self { keys: Compressor::new(&params)?, values: Compressor::new(&params)? })
+    }
+
+    /// Compresses and stores sorted records.
+    pub(super) fn put<T: Element, V: Payload>(
+        &mut self,
+        records: &[(T, V)],
+        spill: &Spill,
+    ) -> Result<Part<T>> {
+        let keys: Vec<T> = records.iter().map(|(key, _)| *key).collect();
+        let mut bytes = Vec::new();
+        let len = self.keys.compress_append(&keys, &mut bytes)?;
+        V::compress(records, &mut self.values, &mut bytes)?;
+        bytes.shrink_to_fit();
+        let (count, values) = (records.len(), bytes.len() - len);
+        Ok(Part { first: keys[0], count, at: spill.put(bytes)?, keys: len, values })
+    }
+}
+
+/// Decompresses the parts of runs. Each thread has its own.
+pub(super) struct Unpacker(Decompressor);
+
+impl Unpacker {
+    pub(super) fn new() -> Result<Self> {
+        Ok(Self(Decompressor::new(DParams::new())?))
+    }
+
+    /// Returns the records of a part.
+    pub(super) fn get<T: Element, V: Payload>(
+        &mut self,
+        part: &Part<T>,
+        spill: &Spill,
+    ) -> Result<Vec<(T, V)>> {
+        spill.with(part, |bytes| {
+            let (keys, values) = bytes.split_at(part.keys);
+            let keys: Vec<T> = self.0.decompress(&ChunkRef::new(keys)?)?;
+            let values = V::decompress(values, part.count, &mut self.0)?;
+            Ok(keys.into_iter().zip(values).collect())
+        })
+    }
+}
