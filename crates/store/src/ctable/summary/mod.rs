@@ -167,7 +167,7 @@ impl SummarySegment {
 }
 
 /// The order of two items of a column.
-fn order(one: &Value, other: &Value) -> Option<Ordering> {
+pub(super) fn order(one: &Value, other: &Value) -> Option<Ordering> {
     match (one, other) {
         (Value::Bool(one), Value::Bool(other)) => Some(one.cmp(other)),
         (Value::Int(one), Value::Int(other)) => Some(one.cmp(other)),
