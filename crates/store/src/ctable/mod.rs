@@ -23,6 +23,7 @@ mod row;
 mod rows;
 pub(crate) mod scalar;
 mod schema;
+mod sort;
 #[cfg(feature = "c")]
 mod spec;
 #[cfg(feature = "c")]

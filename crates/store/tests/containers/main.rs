@@ -19,6 +19,7 @@ mod table_appender;
 mod table_costs;
 mod table_damage;
 mod table_model;
+mod table_order;
 mod table_queries;
 mod table_summaries;
 mod table_writes;

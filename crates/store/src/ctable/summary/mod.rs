@@ -346,10 +346,8 @@ fn read_records(
     array: &NDArray,
 ) -> Result<Option<(&'static str, Records)>> {
     let Some(dtype) = summarized(column, array) else { return Ok(None) };
-    let Some(catalog) = meta.vlmeta().value(INDEXES)? else { return Ok(None) };
-    let Some(entry) = catalog.get(column.name()) else { return Ok(None) };
-    let epoch = meta.vlmeta().value(EPOCH)?.map_or(Some(0), |epoch| epoch.as_u64());
-    let Some((level, step)) = current_level(parts, entry, column, array, epoch) else {
+    let Some(entry) = current_entry(meta, KIND, column, array)? else { return Ok(None) };
+    let Some((level, step)) = current_level(parts, &entry, column, array) else {
         return Ok(None);
     };
     let rows = array.shape()[0];
@@ -372,26 +370,31 @@ fn read_records(
     Ok(records.are_valid().then_some((level, records)))
 }
 
-/// The finest level of an index that describes the present state of a column.
-fn current_level(
-    parts: &Parts,
-    entry: &Value,
+/// The entry of an index of this kind that describes the present state of a column; `None` if there is none, or if the
+/// index is stale.
+pub(super) fn current_entry(
+    meta: &SChunk,
+    kind: &str,
     column: &Column,
     array: &NDArray,
-    epoch: Option<u64>,
-) -> Option<(&'static str, u64)> {
-    let number = |entry: &Value, name: &str| entry.get(name).and_then(Value::as_u64);
+) -> Result<Option<Value>> {
+    let Some(catalog) = meta.vlmeta().value(INDEXES)? else { return Ok(None) };
+    let Some(entry) = catalog.get(column.name()) else { return Ok(None) };
+    let epoch = meta.vlmeta().value(EPOCH)?.map_or(Some(0), |epoch| epoch.as_u64());
+    Ok(is_current(entry, kind, array, epoch).then(|| entry.clone()))
+}
+
+/// Whether the entry of an index of this kind describes the present state of a column.
+fn is_current(entry: &Value, kind: &str, array: &NDArray, epoch: Option<u64>) -> bool {
     let is_shape = |name: &str, shape: &[u64]| {
         let found = entry.get(name).and_then(Value::as_list);
         found.is_some_and(|found| {
             found.iter().map(Value::as_u64).eq(shape.iter().map(|len| Some(*len)))
         })
     };
-    let text =
-        |entry: &Value, name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
     let dtype = text(entry, "dtype").and_then(|dtype| Dtype::parse(&dtype).ok());
     let target = entry.get("target").and_then(|target| text(target, "source"));
-    let is_current = text(entry, "kind").as_deref() == Some(KIND)
+    text(entry, "kind").as_deref() == Some(kind)
         && number(entry, "version") == Some(VERSION)
         && entry.get("stale") == Some(&Value::Bool(false))
         && epoch.is_some()
@@ -401,10 +404,24 @@ fn current_level(
         && dtype.as_ref() == array.dtype()
         && is_shape("shape", array.shape())
         && is_shape("chunks", array.chunk_shape())
-        && is_shape("blocks", array.block_shape());
-    if !is_current {
-        return None;
-    }
+        && is_shape("blocks", array.block_shape())
+}
+
+fn number(entry: &Value, name: &str) -> Option<u64> {
+    entry.get(name).and_then(Value::as_u64)
+}
+
+fn text(entry: &Value, name: &str) -> Option<String> {
+    entry.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// The finest level of an index of a column.
+fn current_level(
+    parts: &Parts,
+    entry: &Value,
+    column: &Column,
+    array: &NDArray,
+) -> Option<(&'static str, u64)> {
     let rows = array.shape()[0];
     levels(array).into_iter().find(|(level, step)| {
         let Some(found) = entry.get("levels").and_then(|levels| levels.get(level)) else {
