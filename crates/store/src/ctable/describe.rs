@@ -185,7 +185,7 @@ struct Moments {
     count: u64,
     mean: f64,
     squares: f64,
-    /// Only for items with infinities, of which `mean` becomes NaN.
+    /// Used if there are infinities: `mean` becomes NaN.
     sum: f64,
 }
 

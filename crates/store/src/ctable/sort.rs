@@ -137,7 +137,7 @@ impl CTable {
         let (mut rows, mut rank) = (Vec::new(), 0);
         let mut ordered_nulls = Vec::new();
         'all: for start in (0..len).step_by(AT_ONCE as usize) {
-            let part = positions.read::<RawItems>([start..len.min(start + AT_ONCE)])?.0;
+            let part = positions.read::<RawItems>(start..len.min(start + AT_ONCE))?.0;
             for place in part.chunks_exact(dtype.size()) {
                 let Ok(place) = u64::try_from(decoder.int(place)) else { return Ok(None) };
                 let Some(row) = places.take(place) else { return Ok(None) };
