@@ -3,6 +3,7 @@
 #[path = "../../../tests/common/mod.rs"]
 mod common;
 
+mod bounds;
 mod closures;
 mod cumulative;
 mod elementwise;
