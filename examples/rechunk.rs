@@ -17,7 +17,11 @@ fn rechunk(from: &Path, to: &Path, chunk_shape: &[u64]) -> Result<()> {
     builder.target(to).copy(&array)?;
     let seconds = start.elapsed().as_secs_f64();
     let megabytes = array.len() as f64 * array.typesize() as f64 / 1e6;
-    println!("{:?} to {chunk_shape:?}: {megabytes:.0} MB, {:.0} MB/s", array.chunk_shape(), megabytes / seconds);
+    println!(
+        "{:?} to {chunk_shape:?}: {megabytes:.0} MB, {:.0} MB/s",
+        array.chunk_shape(),
+        megabytes / seconds
+    );
     if let Some(peak) = peak_memory() {
         println!("peak memory: {peak}");
     }
@@ -34,7 +38,8 @@ fn peak_memory() -> Option<String> {
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [from, to, chunk_shape] = &arguments[..] {
-        let chunk_shape: std::result::Result<Vec<u64>, _> = chunk_shape.split(',').map(str::parse).collect();
+        let chunk_shape: std::result::Result<Vec<u64>, _> =
+            chunk_shape.split(',').map(str::parse).collect();
         return rechunk(from.as_ref(), to.as_ref(), &chunk_shape?);
     }
     // Days of a grid, written day by day, and then converted for reads of the entire series of a point.
