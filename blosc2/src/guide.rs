@@ -18,6 +18,7 @@
 //! | [from other crates](from_rust) | the calls of `blosc2` 0.2, `blosc2-rs`, `blosc` and `zarrs`, and their equivalents |
 //! | [which settings](settings) | codec, level and filters for an aim |
 //! | [performance] | chunk and block shapes, codecs, threads, caches |
+//! | [recipes] | arrays larger than memory with `ndarray`, compressed arrays in memory, other chunk shapes, appends, HDF5 |
 //! | [FAQ](faq) | how do I ...? |
 //! | [features] | what is supported, and by which crate |
 //! | [limits] | sizes, changes, processes, platforms |
@@ -33,7 +34,7 @@ macro_rules! pages {
 
 pages! {
     quick_start arrays compute super_chunks files threads user_defined custom_storage beyond_one_machine sql untrusted_input from_python
-    from_c from_rust settings performance faq features limits terms
+    from_c from_rust settings performance recipes faq features limits terms
 }
 
 /// Complete programs, in the directory `examples` of the crate: `cargo run --example quickstart`.
@@ -62,6 +63,7 @@ pub mod examples {
         structs: "Stores structures, which are NumPy's structured dtypes."
         mean_over_time: "Computes the mean of an array that need not fit in memory."
         append_rows: "Appends rows to an array."
+        rechunk: "Changes the chunk shape of an array, and prints the throughput and the peak memory."
         parallel_read: "Reads an array on several threads."
         compress_buffer: "Compresses and decompresses buffers."
         partial_decode: "Decompresses items and blocks of a chunk."

@@ -5,6 +5,8 @@
 
 mod assign;
 mod axes;
+#[cfg(feature = "msgpack")]
+mod bounds;
 mod context;
 mod cumulative;
 mod describe;
@@ -24,6 +26,8 @@ mod source;
 mod space;
 mod spill;
 mod sum;
+
+use std::ops::RangeBounds;
 
 use crate::closures::BoxError;
 use crate::ndarray::index::PerAxis;
@@ -224,6 +228,31 @@ impl<S: Source> LazyExpr<S> {
     /// ```
     pub fn select<P: Fn(S::Item) -> bool + Sync>(self, predicate: P) -> Select<S, P> {
         Select::new(self, predicate)
+    }
+
+    /// Selects the items in a range, such as `2.5..9.0`, `10..` or `7..=7`. NaN is in no range except `..`. The methods of
+    /// the returned [`Select`] read, count or locate these items. Python: `a[(a >= 2.5) & (a < 9.0)]`.
+    ///
+    /// If Python has created an index of the items of a one-dimensional array in a file (`NDArray.create_index`), and
+    /// the array has not changed since then, the index determines the blocks that can contain such items; other blocks
+    /// are not read. Only expressions of [`NDArray::lazy`] use an index, and only with the feature `msgpack`. The
+    /// bounds in the index are not verified. Without an index, all items are read, as by [`select`](Self::select).
+    ///
+    /// ```
+    /// use blosc2::NDArray;
+    ///
+    /// let array = NDArray::from_slice(&[1.5f32, 7.5, f32::NAN, 9.0], 4)?;
+    /// let items = array.lazy::<f32>().select_in(5.0..9.0);
+    /// assert_eq!((items.count()?, items.indices()?), (1, vec![1]));
+    /// assert_eq!(array.lazy::<f32>().select_in(7.5..).items()?, [7.5, 9.0]);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    pub fn select_in<R>(self, range: R) -> Select<S, impl Fn(S::Item) -> bool + Sync>
+    where
+        R: RangeBounds<S::Item> + Sync,
+        S::Item: Real + PartialOrd,
+    {
+        self.within(range)
     }
 
     /// Sets the axes over which reductions combine the items. `axes` is an integer, a tuple or an array of integers.

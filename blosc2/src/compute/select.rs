@@ -1,16 +1,31 @@
 //! Selection of items by a predicate.
 
-use std::ops::Range;
+use std::ops::{Range, RangeBounds};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::LazyExpr;
+#[cfg(feature = "msgpack")]
+use super::bounds::{Excluded, Within};
 use super::context::DOING;
+use super::number::Real;
 use super::source::{Always, Broadcast, Found, Function, Source, Worker, Zipped, each_row, open};
+use super::space::Span;
 use crate::ndarray::parallel;
 use crate::support::memory::reserve;
 use crate::{Doing, Error, ErrorKind, Result};
 
 const SELECT: &str = "select";
+
+/// Without the feature `msgpack`, indexes cannot be read.
+#[cfg(not(feature = "msgpack"))]
+enum Excluded {}
+
+#[cfg(not(feature = "msgpack"))]
+impl Excluded {
+    fn has(&self, _: &[Range<u64>]) -> bool {
+        match *self {}
+    }
+}
 
 /// The number of items in a group. A group without selected items is skipped, and a group of selected items only is
 /// added without further checks.
@@ -38,11 +53,18 @@ const ALL: [bool; GROUP] = [true; GROUP];
 #[must_use = "a selection does nothing until a method evaluates it"]
 pub struct Select<S, P> {
     mask: LazyExpr<Zipped<(Broadcast<S>,), Always<P>>>,
+    /// The range of the selected items, if the predicate is a range.
+    #[cfg(feature = "msgpack")]
+    within: Option<Within>,
 }
 
 impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
     pub(super) fn new(expression: LazyExpr<S>, predicate: P) -> Self {
-        Self { mask: expression.with(SELECT, Always(predicate)) }
+        Self {
+            mask: expression.with(SELECT, Always(predicate)),
+            #[cfg(feature = "msgpack")]
+            within: None,
+        }
     }
 
     /// Computes the selected items.
@@ -80,7 +102,47 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
 
     /// Counts the selected items.
     pub fn count(&self) -> Result<u64> {
-        self.mask.count_nonzero()
+        let Some(excluded) = self.excluded() else { return self.mask.count_nonzero() };
+        let Zipped { operands: (Broadcast { source, .. },), function, .. } = &self.mask.source;
+        let shape = source.shape()?;
+        let context = open(source, self.mask.threads)?;
+        let space = context.space::<S::Item>(&shape)?;
+        let axes: Vec<usize> = (0..shape.len()).collect();
+        let spans = space.pieces(&axes).spans();
+        let make = |worker: &mut Worker<'_, S>, number: usize| {
+            let mut count = 0;
+            let Some(span) = spans.get(number as u64) else { return Ok(count) };
+            each_box(worker, &span, Some(&excluded), |ranges, found| {
+                count += match found {
+                    Found::Repeated(item) if (function.0)(item) => len_of_box(ranges),
+                    Found::Repeated(_) => 0,
+                    Found::Items(items) => {
+                        items.iter().filter(|&&item| (function.0)(item)).count() as u64
+                    }
+                };
+                Ok(())
+            })?;
+            Ok(count)
+        };
+        let (worker, mut all) = (|| Ok(Worker::new(source, &context, &[])), 0);
+        let count = spans.count() as usize;
+        parallel::ordered(context.threads, count, worker, make, |count| {
+            all += count;
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// The boxes that an index excludes; `None` if there is no index that can be used.
+    #[cfg(feature = "msgpack")]
+    fn excluded(&self) -> Option<Excluded> {
+        let Zipped { operands: (Broadcast { source, .. },), .. } = &self.mask.source;
+        Excluded::read(source.array()?, self.within.as_ref()?)
+    }
+
+    #[cfg(not(feature = "msgpack"))]
+    fn excluded(&self) -> Option<Excluded> {
+        None
     }
 
     /// Returns an expression of the boolean mask: for each item, whether the item is selected.
@@ -105,6 +167,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
     fn collect<R: Copy + Send>(&self, result: impl Fn(u64, S::Item) -> R + Sync) -> Result<Vec<R>> {
         let Zipped { operands: (Broadcast { source, .. },), function, .. } = &self.mask.source;
         let shape = source.shape()?;
+        let excluded = self.excluded();
         let context = open(source, self.mask.threads)?;
         let space = context.space::<S::Item>(&shape)?;
         let axes: Vec<usize> = (0..shape.len()).collect();
@@ -130,14 +193,13 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             let mut found = Slab { first: 0, runs: Vec::new(), results: Vec::new() };
             let Some(span) = spans.get(number as u64) else { return Ok(found) };
             found.first = span.ranges.first().map_or(0, |range| range.start);
-            worker.each_box(&span, <[_]>::to_vec, |ranges, items| {
+            each_box(worker, &span, excluded.as_ref(), |ranges, items| {
                 match items {
                     Found::Repeated(item) => {
                         if !context.call(SELECT, || Ok((function.0)(item)))? {
-                            return Ok(true);
+                            return Ok(());
                         }
-                        let len = ranges.iter().map(|range| range.end - range.start).product();
-                        admit(&mut found, len)?;
+                        admit(&mut found, len_of_box(ranges))?;
                         let mut rows = 0;
                         each_row(ranges, &shape, &mut |_, _| rows += 1);
                         admit_runs(rows)?;
@@ -161,7 +223,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
                         admit_runs(found.runs.len() - before)?;
                     }
                 }
-                Ok(true)
+                Ok(())
             })?;
             Ok(found)
         };
@@ -187,6 +249,51 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
         slab.move_to(&mut all)?;
         Ok(all)
     }
+}
+
+impl<S: Source<Item: Real + PartialOrd>> LazyExpr<S> {
+    pub(super) fn within<R: RangeBounds<S::Item> + Sync>(
+        self,
+        range: R,
+    ) -> Select<S, impl Fn(S::Item) -> bool + Sync> {
+        #[cfg(feature = "msgpack")]
+        let within = Within::new(&range);
+        Select {
+            mask: self.with(SELECT, Always(move |item| range.contains(&item))),
+            #[cfg(feature = "msgpack")]
+            within,
+        }
+    }
+}
+
+fn len_of_box(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).product()
+}
+
+/// Calls `visit` with the items of a span, box by box in C order, except boxes that an index excludes.
+fn each_box<S: Source>(
+    worker: &mut Worker<'_, S>,
+    span: &Span<'_>,
+    excluded: Option<&Excluded>,
+    mut visit: impl FnMut(&[Range<u64>], Found<'_, S::Item>) -> Result<()>,
+) -> Result<()> {
+    let Some(excluded) = excluded else {
+        return worker
+            .each_box(span, <[_]>::to_vec, |ranges, found| visit(ranges, found).map(|()| true));
+    };
+    span.each_piece(&mut |piece| {
+        if excluded.has(piece) {
+            return Ok(());
+        }
+        if let Some(item) = worker.repeated(piece)? {
+            return visit(piece, Found::Repeated(item));
+        }
+        worker.prepare(piece)?;
+        span.pieces.each_tile(piece, &mut |tile| match excluded.has(tile) {
+            true => Ok(()),
+            false => visit(tile, Found::Items(worker.tile(tile)?)),
+        })
+    })
 }
 
 /// Adds the results of the chosen items of a row. `at` returns the result of an item.

@@ -50,6 +50,12 @@ pub trait Evaluated<T> {
     /// Returns the arrays from which the items are computed.
     fn inputs(&self) -> Vec<Input<'_>>;
 
+    /// Returns the array whose items are those of the source, at the same positions.
+    #[cfg(feature = "msgpack")]
+    fn array(&self) -> Option<&NDArray> {
+        None
+    }
+
     /// Returns the repeated item of a box, if all its items are equal and this is known without reading items.
     fn repeated(&self, from: &Access<'_>, ranges: &[Range<u64>]) -> Result<Option<T>>;
 
@@ -222,6 +228,11 @@ impl<T: Element> Evaluated<T> for Items<'_, T> {
 
     fn inputs(&self) -> Vec<Input<'_>> {
         vec![Input { view: &self.view, itemsize: size_of::<T>() }]
+    }
+
+    #[cfg(feature = "msgpack")]
+    fn array(&self) -> Option<&NDArray> {
+        self.view.is_array().then(|| self.view.array())
     }
 
     fn repeated(&self, from: &Access<'_>, ranges: &[Range<u64>]) -> Result<Option<T>> {

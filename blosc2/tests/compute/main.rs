@@ -4,6 +4,7 @@
 mod common;
 
 mod along_axes;
+mod bounds;
 mod cases;
 mod closures;
 mod cumulative;

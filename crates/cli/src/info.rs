@@ -17,7 +17,7 @@ use crate::limits::{LimitOptions, named};
 use crate::stats::Statistics;
 use crate::style::styled;
 use crate::table::{self, Align};
-use crate::{complain, json, ls, printable, remote, rust, stats, style};
+use crate::{complain, evaluate, json, ls, printable, remote, rust, stats, style};
 
 /// Print kind, shapes, compression, sizes and metalayers of files.
 #[derive(Debug, clap::Args)]
@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// histogram of 16 bins. The items are read twice, because the bins depend on min and max.
     #[arg(long)]
     stats: bool,
+    /// Also print the shape, dtype and size of the result of a Python expression. No items are computed.
+    #[arg(long, conflicts_with_all = ["chunks", "stats"])]
+    evaluate: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -81,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// The facts that are numbers of bytes.
-const SIZES: [&str; 4] = ["nbytes", "cbytes", "received", "cache_bytes"];
+const SIZES: [&str; 5] = ["nbytes", "cbytes", "result_nbytes", "received", "cache_bytes"];
 
 /// All that is printed of a file.
 struct AllFacts {
@@ -143,6 +146,14 @@ impl AllFacts {
                 }
             }
         };
+        if args.evaluate {
+            let result = evaluate::open(source)?;
+            facts.insert("result_shape".to_owned(), json!(result.shape()));
+            facts.insert("result_dtype".to_owned(), json!(result.dtype().to_string()));
+            let sizes = result.shape().iter().copied();
+            let nbytes = sizes.fold(result.dtype().size() as u64, u64::saturating_mul);
+            facts.insert("result_nbytes".to_owned(), json!(nbytes));
+        }
         // For the first file, there is nothing before.
         let earlier = |at: usize| before.map_or(0, |before| before[at].1);
         if source.is_url()

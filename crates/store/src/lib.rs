@@ -131,7 +131,9 @@ pub use blosc2;
 #[cfg(feature = "derive")]
 pub use blosc2_derive::Row;
 pub use carrier::{Carrier, CarrierKind};
-pub use ctable::{CTable, Column, Comparison, Condition, Rows, Summary, SummarySegment};
+pub use ctable::{
+    CTable, Column, ColumnDescription, Comparison, Condition, Rows, Summary, SummarySegment,
+};
 #[cfg(feature = "c")]
 pub use ctable::{Cell, Data, Row, Schema, TableAppender};
 pub use embed_store::EmbedStore;

@@ -161,8 +161,15 @@ fn expressions_are_computed() {
     assert!(npy.starts_with(b"\x93NUMPY") && npy.ends_with(&bytes(2..4)), "{npy:?}");
     let csv = text(&[&["export", "expression.b2nd", "-", "--format", "csv"][..], &part].concat());
     assert!(csv.contains("6") && csv.contains("9") && !csv.contains("12"), "{csv}");
+    let info = json_of(&["info", "expression.b2nd", "--evaluate", "--json"]);
+    let result = ["shape", "dtype", "nbytes"].map(|name| &info[format!("result_{name}")]);
+    assert_eq!(result, [&json!([10]), &json!("<f8"), &json!(80)], "{info}");
+    assert_eq!(json_of(&["info", "expression.b2nd", "--json"])["result_shape"], json!(null));
     for (status, args, told) in [
-        (2, &["cat", "expression.b2nd", "--evaluate", "--csv"][..], "cannot be used with"),
+        (2, &["info", "operand_a.b2nd", "--evaluate"][..], "requires a Python expression"),
+        (1, &["info", "function.b2nd", "--evaluate"], "evaluate an expression"),
+        (2, &["info", "expression.b2nd", "--evaluate", "--stats"], "cannot be used with"),
+        (2, &["cat", "expression.b2nd", "--evaluate", "--csv"], "cannot be used with"),
         (2, &["cat", "expression.b2nd", "--evaluate", "--json"], "cannot be used with"),
         (2, &["cat", "expression.b2nd", "--evaluate", "--columns", "a"], "cannot be used with"),
         (2, &["cat", "expression.b2nd", "--evaluate", "--where", "a > 1"], "cannot be used with"),

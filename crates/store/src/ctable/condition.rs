@@ -1,8 +1,8 @@
-//! Conditions on the rows of a table: comparisons of columns with values, combined with "and" and "or".
+//! Conditions on the rows of a table: comparisons of columns with values, combined with "and", "or" and "not".
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Not, Range};
 use std::str::FromStr;
 
 use crate::blosc2::{Element, Error, ErrorKind, Result, Value};
@@ -18,15 +18,17 @@ const ROWS: u64 = 1 << 16;
 /// Nested parentheses of a condition that is parsed.
 const MAX_DEPTH: usize = 64;
 
-/// A condition on the rows of a table: a comparison of a column with a value, or several conditions combined with "and"
-/// or "or". For [`CTable::find_where`].
+/// A condition on the rows of a table: a comparison of a column with a value, or several conditions combined with "and",
+/// "or" and "not" (the operator `!`). For [`CTable::find_where`].
 ///
-/// A null row satisfies no comparison, also not [`NotEqual`](Comparison::NotEqual). Comparisons of numbers are exact,
-/// whatever their types. NaN satisfies only `NotEqual`. Strings are compared by Unicode code points.
+/// A null row satisfies no comparison, also not [`NotEqual`](Comparison::NotEqual), and no negated comparison, as in SQL.
+/// Comparisons of numbers are exact, whatever their types. NaN satisfies only `NotEqual`, and the other comparisons if
+/// they are negated. Strings are compared by Unicode code points.
 ///
 /// A condition can also be parsed from text. A comparison is the name of a column, an operator (`==` or `=`, `!=`, `<`,
-/// `<=`, `>`, `>=`) and a number, a string in quotes, `true` or `false`. Comparisons are combined with `and`, `or` and
-/// parentheses; `and` binds more tightly. Names of columns that are not words are written in backticks.
+/// `<=`, `>`, `>=`) and a number, a string in quotes, `true` or `false`. Comparisons are combined with `not`, `and`, `or`
+/// and parentheses; `not` binds most tightly, and `or` least. Names of columns that are not words, or that are one of
+/// these three, are written in backticks.
 ///
 /// ```
 /// use blosc2_store::{CTable, Comparison, Condition, Data, ItemKind, Schema};
@@ -41,6 +43,7 @@ const MAX_DEPTH: usize = 64;
 /// let id = |comparison, value: i64| Condition::new("id", comparison, value);
 /// let ends = id(Comparison::Less, 2).or(id(Comparison::Greater, 2));
 /// assert_eq!(table.find_where(&ends)?, [0, 2]);
+/// assert_eq!(table.find_where(&!ends)?, [1]);
 /// # Ok::<(), blosc2_store::blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -48,7 +51,7 @@ pub struct Condition(Node);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    Compare { column: String, comparison: Comparison, value: Value },
+    Compare { column: String, comparison: Comparison, value: Value, is_negated: bool },
     All(Vec<Node>),
     Any(Vec<Node>),
 }
@@ -79,6 +82,19 @@ pub enum Comparison {
 }
 
 impl Comparison {
+    /// Whether it, or its negation, can hold for a value between two others. `least` and `greatest` are their orders to
+    /// the value that it is compared with.
+    fn may_hold(self, is_negated: bool, least: Ordering, greatest: Ordering) -> bool {
+        let between = least.is_le() && greatest.is_ge();
+        let orders = [
+            (Ordering::Less, least.is_lt()),
+            (Ordering::Equal, between),
+            (Ordering::Greater, greatest.is_gt()),
+        ];
+        let holds = |order| self.holds(Some(order)) != is_negated;
+        orders.into_iter().any(|(order, is_possible)| is_possible && holds(order))
+    }
+
     /// Whether it holds for two values; `None` is the order if one of them is NaN.
     fn holds(self, order: Option<Ordering>) -> bool {
         match self {
@@ -97,7 +113,8 @@ impl Condition {
     /// such as `2026-01-31` or `2026-01-31T12:00:00.5`; in a column with a time zone, these are in UTC and can end in `Z`
     /// or `+00:00`. For a column of 32-bit floats, a number is rounded to one, as in NumPy.
     pub fn new(column: impl Into<String>, comparison: Comparison, value: impl Into<Value>) -> Self {
-        Self(Node::Compare { column: column.into(), comparison, value: value.into() })
+        let (column, value) = (column.into(), value.into());
+        Self(Node::Compare { column, comparison, value, is_negated: false })
     }
 
     /// Rows that satisfy both conditions.
@@ -124,6 +141,15 @@ impl Condition {
     }
 }
 
+/// Rows that do not satisfy the condition. A row that only a null leaves open satisfies neither.
+impl Not for Condition {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self(self.0.negated())
+    }
+}
+
 /// Two conditions in one list: conditions of the same kind are not nested, so that their number does not matter.
 fn joined(
     first: Node,
@@ -138,6 +164,19 @@ fn joined(
 }
 
 impl Node {
+    /// The negation of each comparison, in the other combination. Comparisons that a null row leaves open stay open, so
+    /// that no row is found because of them.
+    fn negated(self) -> Self {
+        let all = |nodes: Vec<Self>| nodes.into_iter().map(Self::negated).collect();
+        match self {
+            Self::Compare { column, comparison, value, is_negated } => {
+                Self::Compare { column, comparison, value, is_negated: !is_negated }
+            }
+            Self::All(nodes) => Self::Any(all(nodes)),
+            Self::Any(nodes) => Self::All(all(nodes)),
+        }
+    }
+
     fn columns<'a>(&'a self, names: &mut Vec<&'a str>) {
         match self {
             Self::Compare { column, .. } if names.contains(&column.as_str()) => {}
@@ -152,30 +191,78 @@ impl Node {
 impl CTable {
     /// Returns the indices of the rows that satisfy a condition. Python: `where`.
     ///
+    /// The [summaries](Self::summary) of the columns, where there are any, determine the blocks that can contain such
+    /// rows; other blocks are not read. Columns that Python computes by an expression are
+    /// [evaluated](Self::evaluate), and are null where another column is null.
+    ///
     /// # Errors
     /// - [`ErrorKind::NotFound`]: the table does not have a column of the condition;
     /// - [`ErrorKind::TypeMismatch`]: a column has other values than numbers, booleans, timestamps and strings, or is
     ///   compared with a value of another type;
     /// - the errors of [`values`](Self::values).
     pub fn find_where(&self, condition: &Condition) -> Result<Vec<u64>> {
+        // The columns and the types of the condition are checked, also if there is no row to compare.
+        self.mask(&condition.0, 0..0)?;
         let mut found = Vec::new();
-        for start in (0..self.nrows()).step_by(ROWS as usize) {
-            let rows = start..self.nrows().min(start + ROWS);
-            let mask = self.mask(&condition.0, rows.clone())?;
-            found.extend(rows.zip(mask).filter(|(_, holds)| *holds).map(|(row, _)| row));
-        }
-        if self.nrows() == 0 {
-            // The columns and the types of the condition are checked.
-            self.mask(&condition.0, 0..0)?;
+        for range in self.candidates(&condition.0)? {
+            for start in range.clone().step_by(ROWS as usize) {
+                let rows = start..range.end.min(start + ROWS);
+                let mask = self.mask(&condition.0, rows.clone())?;
+                found.extend(rows.zip(mask).filter(|(_, holds)| *holds).map(|(row, _)| row));
+            }
         }
         Ok(found)
+    }
+
+    /// The rows that can satisfy a condition, by the summaries of the columns, in order.
+    fn candidates(&self, node: &Node) -> Result<Vec<Range<u64>>> {
+        let all = || std::iter::once(0..self.nrows()).collect();
+        match node {
+            Node::Compare { column, comparison, value, is_negated } => {
+                let kind = self.find_column(column)?.kind();
+                let is_stored = !matches!(kind, ItemKind::Computed(_));
+                let Some(number) = Number::of(value).filter(|_| is_stored) else {
+                    return Ok(all());
+                };
+                // As the comparison of the items does.
+                let number = match kind {
+                    ItemKind::Float32 => number.to_single(),
+                    _ => number,
+                };
+                let Some(summary) = self.summary(column)? else { return Ok(all()) };
+                Ok(summary.rows_of(|segment| {
+                    let order = |item: &Value| Number::of(item).and_then(|it| it.order(number));
+                    let nan = segment.has_nan() && comparison.holds(None) != *is_negated;
+                    nan || segment.bounds().is_some_and(|(least, greatest)| {
+                        match (order(least), order(greatest)) {
+                            (Some(least), Some(greatest)) => {
+                                comparison.may_hold(*is_negated, least, greatest)
+                            }
+                            _ => true,
+                        }
+                    })
+                }))
+            }
+            Node::All(nodes) => nodes.iter().try_fold(all(), |rows: Vec<_>, node| match rows[..] {
+                [] => Ok(rows),
+                _ => Ok(intersection(&rows, &self.candidates(node)?)),
+            }),
+            Node::Any(nodes) => {
+                let mut rows = Vec::new();
+                for node in nodes {
+                    rows.extend(self.candidates(node)?);
+                }
+                Ok(union(rows))
+            }
+        }
     }
 
     /// Whether each of the rows satisfies a condition.
     fn mask(&self, node: &Node, rows: Range<u64>) -> Result<Vec<bool>> {
         let (nodes, all) = match node {
-            Node::Compare { column, comparison, value } => {
-                return self.compared(column, *comparison, value, rows);
+            Node::Compare { column, comparison, value, is_negated } => {
+                let holds = |order| comparison.holds(order) != *is_negated;
+                return self.compared(column, holds, value, rows);
             }
             Node::All(nodes) => (nodes, true),
             Node::Any(nodes) => (nodes, false),
@@ -193,14 +280,14 @@ impl CTable {
     fn compared(
         &self,
         name: &str,
-        comparison: Comparison,
+        compare: impl Fn(Option<Ordering>) -> bool,
         value: &Value,
         rows: Range<u64>,
     ) -> Result<Vec<bool>> {
         let column = self.find_column(name)?;
         let kind = column.kind();
         let number = Number::of(value);
-        let holds = |item: Number| number.is_some_and(|it| comparison.holds(item.order(it)));
+        let holds = |item: Number| number.is_some_and(|it| compare(item.order(it)));
         let int = |item: i64| Number::Int(item.into());
         macro_rules! compare_integers {
             ($($kind:pat => $type:ty,)*) => {
@@ -227,8 +314,7 @@ impl CTable {
             (ItemKind::Float32, _) if number.is_some() => {
                 // As NumPy: `float32 == 0.1` is a comparison with the nearest 32-bit float.
                 let number = number.map(Number::to_single);
-                let holds =
-                    |item: Number| number.is_some_and(|it| comparison.holds(item.order(it)));
+                let holds = |item: Number| number.is_some_and(|it| compare(item.order(it)));
                 let of = |item: f32| Number::Float(item.into());
                 return self.compared_numbers::<f32>(name, rows, of, holds);
             }
@@ -250,20 +336,24 @@ impl CTable {
                 })?;
                 let ticks = ticks(*unit);
                 let holds = |item: Number| match item {
-                    Number::Int(item) => comparison.holds(Some((item * ticks).cmp(&other))),
+                    Number::Int(item) => compare(Some((item * ticks).cmp(&other))),
                     Number::Float(_) => false,
                 };
                 return self.compared_numbers::<i64>(name, rows, int, holds);
             }
-            (ItemKind::Bool, Value::Bool(other)) => {
+            (ItemKind::Computed(_), _) if number.is_some() => {
+                let holds = |value: &Value| Number::of(value).is_some_and(&holds);
+                return self.compared_values(name, rows, holds);
+            }
+            (ItemKind::Bool | ItemKind::Computed(_), Value::Bool(other)) => {
                 return self.compared_values(name, rows, |value| match value {
-                    Value::Bool(value) => comparison.holds(Some(value.cmp(other))),
+                    Value::Bool(value) => compare(Some(value.cmp(other))),
                     _ => false,
                 });
             }
             (kind, Value::Str(other)) if kind.is_text() => {
                 return self.compared_values(name, rows, |value| match value {
-                    Value::Str(value) => comparison.holds(Some(value.cmp(other))),
+                    Value::Str(value) => compare(Some(value.cmp(other))),
                     _ => false,
                 });
             }
@@ -302,8 +392,35 @@ impl CTable {
         rows: Range<u64>,
         holds: impl Fn(&Value) -> bool,
     ) -> Result<Vec<bool>> {
-        Ok(self.values(name, rows)?.iter().map(holds).collect())
+        Ok(self.any_values(name, rows)?.iter().map(holds).collect())
     }
+}
+
+/// The rows in both of two lists of ranges in ascending order.
+fn intersection(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
+    let (mut rows, mut at) = (Vec::new(), 0);
+    for range in one {
+        while at < other.len() && other[at].end <= range.start {
+            at += 1;
+        }
+        for other in other[at..].iter().take_while(|other| other.start < range.end) {
+            rows.push(range.start.max(other.start)..range.end.min(other.end));
+        }
+    }
+    rows
+}
+
+/// The rows in some ranges, in ascending order.
+fn union(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut rows: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match rows.last_mut().filter(|last| last.end >= range.start) {
+            Some(last) => last.end = last.end.max(range.end),
+            None => rows.push(range),
+        }
+    }
+    rows
 }
 
 /// A number of any type.
@@ -475,11 +592,20 @@ impl<'a> Parser<'a> {
     }
 
     fn all(&mut self) -> Result<Condition> {
-        let mut condition = self.one()?;
+        let mut condition = self.negated()?;
         while self.keyword("and") {
-            condition = condition.and(self.one()?);
+            condition = condition.and(self.negated()?);
         }
         Ok(condition)
+    }
+
+    fn negated(&mut self) -> Result<Condition> {
+        let mut is_negated = false;
+        while self.keyword("not") {
+            is_negated = !is_negated;
+        }
+        let condition = self.one()?;
+        Ok(if is_negated { !condition } else { condition })
     }
 
     fn one(&mut self) -> Result<Condition> {
@@ -625,7 +751,10 @@ mod tests {
         let (a, b, c) = (new("a", Equal, 1), new("b", Less, -2), new("c", GreaterOrEqual, 3));
         assert_eq!(parsed("a==1"), a);
         assert_eq!(parsed("a = 1 AND b < -2 or c>=3"), a.clone().and(b.clone()).or(c.clone()));
-        assert_eq!(parsed("a == 1 and (b<-2 or (c >= 3))"), a.and(b.or(c)));
+        assert_eq!(parsed("a == 1 and (b<-2 or (c >= 3))"), a.clone().and(b.clone().or(c.clone())));
+        assert_eq!(parsed("not a = 1 and not (b < -2 or not c >= 3)"), !(a.or(b.or(!c))));
+        assert_eq!(parsed("not NOT `not` == 1"), new("not", Equal, 1));
+        assert_eq!(parsed(&format!("{}a < 1", "not ".repeat(100_001))), !new("a", Less, 1));
         assert_eq!(parsed("x.y != 'it''s'"), Condition::new("x.y", NotEqual, "it's"));
         assert_eq!(parsed("`a b`` c` <= \"'\""), Condition::new("a b` c", LessOrEqual, "'"));
         assert_eq!(parsed("é > 1e-3"), Condition::new("é", Greater, 1e-3));
@@ -642,6 +771,8 @@ mod tests {
             "a == 'x",
             "1 <",
             "a ~ 1",
+            "not",
+            "a not == 1",
             &deep,
         ] {
             let error = text.parse::<Condition>().unwrap_err();

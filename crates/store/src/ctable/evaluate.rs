@@ -1,9 +1,13 @@
 //! Columns that Python computes from other columns.
 
-use crate::blosc2::{Dtype, Error, ErrorKind, Result, Value};
+use std::ops::Range;
+
+use crate::ItemKind;
+use crate::blosc2::{ArrayValue, Dtype, Error, ErrorKind, Result, Value};
 use crate::expression::{Expression, Operand};
 
 use super::rows::Rows;
+use super::scalar::scalar;
 use super::{CTable, READ};
 
 /// The entries of a schema that describe expressions.
@@ -26,16 +30,56 @@ impl CTable {
     ///   by a user-defined function;
     /// - the errors of [`Expression::new`] and of [`values`](Self::values).
     pub fn evaluate(&self, name: &str, rows: impl Into<Rows>) -> Result<(Dtype, Vec<u8>)> {
+        let rows = rows.into();
+        let len = rows.clone().resolve(self.nrows(), READ)?.len();
+        let expression = self.expression(name, rows, len)?;
+        Ok((expression.dtype().clone(), expression.read_all()?))
+    }
+
+    /// The values of rows of any column that can be read or computed.
+    pub(super) fn any_values(&self, name: &str, rows: Range<u64>) -> Result<Vec<Value>> {
+        let column = self.find_column(name)?;
+        if !matches!(column.kind(), ItemKind::Computed(_)) && !column.is_stale() {
+            return self.values(name, rows);
+        }
+        let len = rows.end - rows.start;
+        let expression = self.expression(name, rows.clone().into(), len)?;
+        let (dtype, bytes) = (expression.dtype(), expression.read_all()?);
+        let shape = &expression.shape()[1..];
+        let size = bytes.len().checked_div(len as usize).unwrap_or(0);
+        let mut values = Vec::with_capacity(len as usize);
+        for bytes in bytes.chunks_exact(size.max(1)) {
+            values.push(match shape {
+                [] => scalar(dtype, bytes)
+                    .map_err(|detail| Error::new(ErrorKind::InvalidData, READ, detail))?,
+                _ => ArrayValue::new(dtype.clone(), shape.to_vec(), bytes.to_vec())?.into(),
+            });
+        }
+        for source in sources(self.expression_entry(name)?) {
+            let nulls = self.nulls(source, rows.clone())?;
+            let null = values.iter_mut().zip(nulls).filter(|(_, null)| *null);
+            null.for_each(|(value, _)| *value = Value::None);
+        }
+        Ok(values)
+    }
+
+    /// The entry of the schema that describes how a column is computed.
+    fn expression_entry(&self, name: &str) -> Result<&Value> {
         self.find_column(name)?;
         let lists = LISTS.iter().filter_map(|list| {
             let found = self.others.iter().rfind(|(key, _)| key.as_str() == Some(list));
             found.and_then(|(_, value)| value.as_list())
         });
         let named = |entry: &&Value| entry.get("name").and_then(Value::as_str) == Some(name);
-        let Some(entry) = lists.flatten().find(named) else {
+        lists.flatten().find(named).ok_or_else(|| {
             let detail = format!("the column `{name}` is not computed from other columns");
-            return Err(Error::new(ErrorKind::TypeMismatch, READ, detail));
-        };
+            Error::new(ErrorKind::TypeMismatch, READ, detail)
+        })
+    }
+
+    /// The expression of a column for `len` rows, whose items fit into the memory allowance.
+    fn expression(&self, name: &str, rows: Rows, len: u64) -> Result<Expression> {
+        let entry = self.expression_entry(name)?;
         let refused = |detail: String| {
             let detail = format!("the column `{name}` cannot be computed: {detail}");
             Err(Error::new(ErrorKind::Unsupported, READ, detail))
@@ -46,15 +90,11 @@ impl CTable {
             let kind = kind.unwrap_or("unknown");
             return refused(format!("it is of the kind `{kind}`, and code in a file is not run"));
         };
-        let sources = entry.get("col_deps").and_then(Value::as_list).unwrap_or_default();
-        let rows = rows.into();
-        let len = rows.clone().resolve(self.nrows(), READ)?.len();
-        let mut operands = Vec::with_capacity(sources.len());
-        for (number, source) in sources.iter().enumerate() {
-            let source = source.as_str().unwrap_or("?");
+        let mut operands = Vec::new();
+        for (number, source) in sources(entry).enumerate() {
             let (dtype, bytes) = self.read_bytes(source, rows.clone())?;
             let mut shape = vec![len];
-            if let crate::ItemKind::NDArray { shape: row, .. } = self.find_column(source)?.kind() {
+            if let ItemKind::NDArray { shape: row, .. } = self.find_column(source)?.kind() {
                 shape.extend(row);
             }
             operands.push((format!("o{number}"), Operand::Bytes(dtype, shape, bytes)));
@@ -75,8 +115,14 @@ impl CTable {
             ));
         }
         self.live.budget().take(expression.nbytes())?;
-        Ok((dtype.clone(), expression.read_all()?))
+        Ok(expression)
     }
+}
+
+/// The names of the columns that an expression uses.
+fn sources(entry: &Value) -> impl Iterator<Item = &str> {
+    let sources = entry.get("col_deps").and_then(Value::as_list).unwrap_or_default();
+    sources.iter().map(|source| source.as_str().unwrap_or("?"))
 }
 
 /// The dtype with a name of NumPy, such as `float64`.

@@ -9,6 +9,7 @@ mod column;
 mod condition;
 #[cfg(feature = "c")]
 mod data;
+mod describe;
 #[cfg(feature = "c")]
 mod encode;
 #[cfg(feature = "c")]
@@ -22,6 +23,7 @@ mod row;
 mod rows;
 pub(crate) mod scalar;
 mod schema;
+mod sort;
 #[cfg(feature = "c")]
 mod spec;
 #[cfg(feature = "c")]
@@ -46,6 +48,7 @@ use column::Stored;
 pub use condition::{Comparison, Condition};
 #[cfg(feature = "c")]
 pub use data::Data;
+pub use describe::ColumnDescription;
 use live::{LiveRows, Span};
 use part::{Parts, array, leaf, row_bytes, row_items};
 #[cfg(feature = "c")]
@@ -705,6 +708,12 @@ impl CTable {
         let rows = rows.into().resolve(self.nrows(), READ)?;
         let (column, stored) = self.stored(name)?;
         rows.read(1, |rows| stored.values(column, &self.live, rows))
+    }
+
+    /// The values of rows of any column that can be read. Builds without C do not evaluate expressions.
+    #[cfg(not(feature = "c"))]
+    fn any_values(&self, name: &str, rows: Range<u64>) -> Result<Vec<Value>> {
+        self.values(name, rows)
     }
 
     pub(super) fn find_column(&self, name: &str) -> Result<&Column> {

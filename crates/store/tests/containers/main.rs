@@ -19,6 +19,8 @@ mod table_appender;
 mod table_costs;
 mod table_damage;
 mod table_model;
+mod table_order;
+mod table_queries;
 mod table_summaries;
 mod table_writes;
 mod tables;

@@ -223,7 +223,8 @@ impl Kept {
         self.complete(column, stored, array)?;
         if self.stored
             && let Some(old) = old
-            && current_level(parts, old, column, array, Some(epoch)).is_some()
+            && is_current(old, KIND, array, Some(epoch))
+            && current_level(parts, old, column, array).is_some()
         {
             return Ok(None);
         }

@@ -167,7 +167,7 @@ impl SummarySegment {
 }
 
 /// The order of two items of a column.
-fn order(one: &Value, other: &Value) -> Option<Ordering> {
+pub(super) fn order(one: &Value, other: &Value) -> Option<Ordering> {
     match (one, other) {
         (Value::Bool(one), Value::Bool(other)) => Some(one.cmp(other)),
         (Value::Int(one), Value::Int(other)) => Some(one.cmp(other)),
@@ -214,6 +214,7 @@ pub(super) fn bounds_of<T: Element>(
 /// The records of the segments of a column: for each segment the smallest and the largest item, and flags.
 #[derive(Debug, Clone)]
 struct Records {
+    /// The dtype of the column.
     dtype: Dtype,
     /// The number of rows of the column, including dead rows.
     rows: u64,
@@ -223,6 +224,7 @@ struct Records {
 }
 
 impl Records {
+    /// The size of a record.
     fn size(&self) -> usize {
         record_size(&self.dtype)
     }
@@ -271,6 +273,7 @@ fn record_size(dtype: &Dtype) -> usize {
     2 * dtype.size() + 1
 }
 
+/// The dtype of records.
 fn record_dtype(dtype: &Dtype) -> Option<Dtype> {
     let size = dtype.size();
     let fields = [
@@ -343,10 +346,8 @@ fn read_records(
     array: &NDArray,
 ) -> Result<Option<(&'static str, Records)>> {
     let Some(dtype) = summarized(column, array) else { return Ok(None) };
-    let Some(catalog) = meta.vlmeta().value(INDEXES)? else { return Ok(None) };
-    let Some(entry) = catalog.get(column.name()) else { return Ok(None) };
-    let epoch = meta.vlmeta().value(EPOCH)?.map_or(Some(0), |epoch| epoch.as_u64());
-    let Some((level, step)) = current_level(parts, entry, column, array, epoch) else {
+    let Some(entry) = current_entry(meta, KIND, column, array)? else { return Ok(None) };
+    let Some((level, step)) = current_level(parts, &entry, column, array) else {
         return Ok(None);
     };
     let rows = array.shape()[0];
@@ -369,42 +370,66 @@ fn read_records(
     Ok(records.are_valid().then_some((level, records)))
 }
 
-/// The finest level of an index that describes the present state of a column.
+/// The entry of an index of this kind that describes the present state of a column; `None` if there is none, or if the
+/// index is stale.
+pub(super) fn current_entry(
+    meta: &SChunk,
+    kind: &str,
+    column: &Column,
+    array: &NDArray,
+) -> Result<Option<Value>> {
+    let Some(catalog) = meta.vlmeta().value(INDEXES)? else { return Ok(None) };
+    let Some(entry) = catalog.get(column.name()) else { return Ok(None) };
+    let epoch = meta.vlmeta().value(EPOCH)?.map_or(Some(0), |epoch| epoch.as_u64());
+    Ok(is_current(entry, kind, array, epoch).then(|| entry.clone()))
+}
+
+/// Whether the entry of an index of this kind describes the present state of a column.
+fn is_current(entry: &Value, kind: &str, array: &NDArray, epoch: Option<u64>) -> bool {
+    let is_shape = |name: &str, shape: &[u64]| {
+        let found = entry.get(name).and_then(Value::as_list);
+        found.is_some_and(|found| {
+            found.iter().map(Value::as_u64).eq(shape.iter().map(|len| Some(*len)))
+        })
+    };
+    let dtype = text(entry, "dtype").and_then(|dtype| Dtype::parse(&dtype).ok());
+    let target = entry.get("target").and_then(|target| text(target, "source"));
+    text(entry, "kind").as_deref() == Some(kind)
+        && number(entry, "version") == Some(VERSION)
+        && entry.get("stale") == Some(&Value::Bool(false))
+        && epoch.is_some()
+        && number(entry, "built_value_epoch") == epoch
+        && target.as_deref() == Some("field")
+        && entry.get("field") == Some(&Value::None)
+        && dtype.as_ref() == array.dtype()
+        && is_shape("shape", array.shape())
+        && is_shape("chunks", array.chunk_shape())
+        && is_shape("blocks", array.block_shape())
+}
+
+fn number(entry: &Value, name: &str) -> Option<u64> {
+    entry.get(name).and_then(Value::as_u64)
+}
+
+fn text(entry: &Value, name: &str) -> Option<String> {
+    entry.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// The finest level of an index of a column.
 fn current_level(
     parts: &Parts,
     entry: &Value,
     column: &Column,
     array: &NDArray,
-    epoch: Option<u64>,
 ) -> Option<(&'static str, u64)> {
-    let has = |entry: &Value, name: &str, value: Value| entry.get(name) == Some(&value);
-    let is_shape = |name: &str, shape: &[u64]| {
-        let shape: Vec<Value> = shape.iter().map(|len| (*len).into()).collect();
-        entry.get(name).and_then(Value::as_list) == Some(&shape[..])
-    };
-    let dtype = entry.get("dtype").and_then(Value::as_str);
-    let dtype = dtype.and_then(|dtype| Dtype::parse(dtype).ok());
-    let is_current = has(entry, "kind", KIND.into())
-        && has(entry, "version", VERSION.into())
-        && has(entry, "stale", false.into())
-        && epoch.is_some_and(|epoch| has(entry, "built_value_epoch", epoch.into()))
-        && entry.get("target").is_some_and(|target| has(target, "source", "field".into()))
-        && has(entry, "field", Value::None)
-        && dtype.as_ref() == array.dtype()
-        && is_shape("shape", array.shape())
-        && is_shape("chunks", array.chunk_shape())
-        && is_shape("blocks", array.block_shape());
-    if !is_current {
-        return None;
-    }
     let rows = array.shape()[0];
     levels(array).into_iter().find(|(level, step)| {
-        let found = entry.get("levels").and_then(|levels| levels.get(level));
-        found.is_some_and(|found| {
-            *step > 0
-                && has(found, "segment_len", (*step).into())
-                && has(found, "nsegments", rows.div_ceil(*step).into())
-                && has(found, "path", path_of(parts, column.name(), level).into())
-        })
+        let Some(found) = entry.get("levels").and_then(|levels| levels.get(level)) else {
+            return false;
+        };
+        *step > 0
+            && number(found, "segment_len") == Some(*step)
+            && number(found, "nsegments") == Some(rows.div_ceil(*step))
+            && text(found, "path") == Some(path_of(parts, column.name(), level))
     })
 }

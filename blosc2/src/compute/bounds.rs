@@ -1,0 +1,190 @@
+//! Python's SUMMARY indexes of arrays: the smallest and the largest item of each block.
+//!
+//! Python stores them in a file beside the array, and describes them in a metalayer of the array. Only one-dimensional
+//! arrays have indexes. `blosc2-store` reads those of the columns of tables, which Python stores in another way.
+
+use std::cmp::Ordering;
+use std::ops::{Bound, Range, RangeBounds};
+
+use blosc2_format::dtype::{Field, Kind, ScalarDecoder};
+
+use crate::item::element::bytes_of;
+use crate::ndarray::NDArray;
+use crate::{Dtype, Element, RawItems, Value};
+
+/// The metalayer with the descriptions of the indexes, and the name of the index of entire items.
+const INDEXES: &str = "blosc2_indexes";
+const ITEMS: &str = "__self__";
+const VERSION: u64 = 1;
+/// The kinds of indexes. Each kind has bounds, and Python chooses one kind for an array.
+const KINDS: [&str; 5] = ["summary", "full", "partial", "bucket", "opsi"];
+
+/// All items of a segment are NaN.
+const ALL_NAN: u8 = 1;
+
+/// A number of any type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Number {
+    Int(i128),
+    Float(f64),
+}
+
+impl Number {
+    fn decode(dtype: &Dtype, item: &[u8]) -> Option<Self> {
+        let decoder = ScalarDecoder::new(dtype);
+        Some(match dtype.kind()? {
+            Kind::Int | Kind::UInt => Self::Int(decoder.int(item)),
+            Kind::Float => Self::Float(decoder.float(item)),
+            _ => return None,
+        })
+    }
+
+    /// The order of two numbers of one type; `None` if one is NaN.
+    fn order(self, other: Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Int(one), Self::Int(other)) => Some(one.cmp(&other)),
+            (Self::Float(one), Self::Float(other)) => one.partial_cmp(&other),
+            _ => None,
+        }
+    }
+}
+
+/// A range of numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Within {
+    start: Bound<Number>,
+    end: Bound<Number>,
+}
+
+impl Within {
+    /// Returns `None` for the range of all items, which includes NaN.
+    pub(super) fn new<T: Element>(range: &impl RangeBounds<T>) -> Option<Self> {
+        let number = |bound: Bound<&T>| {
+            Some(match bound {
+                Bound::Unbounded => Bound::Unbounded,
+                Bound::Included(item) => {
+                    Bound::Included(Number::decode(&T::dtype(), &bytes_of(&[*item]))?)
+                }
+                Bound::Excluded(item) => {
+                    Bound::Excluded(Number::decode(&T::dtype(), &bytes_of(&[*item]))?)
+                }
+            })
+        };
+        let (start, end) = (number(range.start_bound())?, number(range.end_bound())?);
+        let is_all = matches!((&start, &end), (Bound::Unbounded, Bound::Unbounded));
+        (!is_all).then_some(Self { start, end })
+    }
+
+    /// Whether no number from `least` to `greatest` is in the range.
+    fn excludes(&self, least: Number, greatest: Number) -> bool {
+        let is_before = match self.start {
+            Bound::Included(start) => greatest.order(start).is_some_and(Ordering::is_lt),
+            Bound::Excluded(start) => greatest.order(start).is_some_and(Ordering::is_le),
+            Bound::Unbounded => false,
+        };
+        let is_after = match self.end {
+            Bound::Included(end) => least.order(end).is_some_and(Ordering::is_gt),
+            Bound::Excluded(end) => least.order(end).is_some_and(Ordering::is_ge),
+            Bound::Unbounded => false,
+        };
+        is_before || is_after
+    }
+}
+
+/// The segments of an array that have no item in a range.
+#[derive(Debug)]
+pub(super) struct Excluded {
+    /// The number of items of a segment.
+    step: u64,
+    segments: Vec<bool>,
+}
+
+impl Excluded {
+    /// Finds the segments without items of a range, by the index of an array. Returns `None` if the array has no index
+    /// that describes its present items.
+    ///
+    /// An index only saves time, so that its errors are ignored, such as those of a missing or damaged file.
+    pub(super) fn read(array: &NDArray, within: &Within) -> Option<Self> {
+        let descriptions = array.schunk().vlmeta().value(INDEXES).ok().flatten()?;
+        let (kind, level) = current(array, descriptions.get("indexes")?.get(ITEMS)?)?;
+        Self::of_file(array, within, kind, level)
+    }
+
+    /// Reads the index in the file beside the array. Its path is not that of the description, which a file of another
+    /// origin could choose.
+    fn of_file(
+        array: &NDArray,
+        within: &Within,
+        kind: &str,
+        (level, step): (&str, u64),
+    ) -> Option<Self> {
+        let (path, dtype) = (array.schunk().path()?, array.dtype()?);
+        let name = path.file_name()?.to_str()?;
+        // Python removes all extensions; the first character of a name does not start one.
+        let first = name.chars().next()?.len_utf8();
+        let end = name[first..].find('.').map_or(name.len(), |dot| first + dot);
+        let kind = if kind == "summary" { "summary".to_owned() } else { format!("{kind}.summary") };
+        let file = path.with_file_name(format!("{}.__index__.{kind}.{level}.b2nd", &name[..end]));
+        let index = NDArray::open(&file).ok()?;
+        let size = dtype.size();
+        let fields = [
+            Field::new("min", 0, dtype.clone()),
+            Field::new("max", size, dtype.clone()),
+            Field::new("flags", 2 * size, u8::dtype()),
+        ];
+        let record = 2 * size + 1;
+        let is_index = index.shape() == [array.shape()[0].div_ceil(step)]
+            && index.typesize() == record
+            && index.dtype() == Dtype::structure(record, fields).ok().as_ref();
+        let records = is_index.then(|| index.read::<RawItems>(..).ok()).flatten()?.0;
+        let excluded = |record: &[u8]| {
+            let (least, rest) = record.split_at(size);
+            let (greatest, flags) = rest.split_at(size);
+            // Ranges with a bound have no NaN. The bounds of the other items ignore NaN.
+            if flags[0] & ALL_NAN != 0 {
+                return Some(true);
+            }
+            let (least, greatest) =
+                (Number::decode(dtype, least)?, Number::decode(dtype, greatest)?);
+            // A damaged record excludes nothing.
+            let in_order = least.order(greatest).is_some_and(Ordering::is_le);
+            Some(in_order && within.excludes(least, greatest))
+        };
+        let segments = records.chunks_exact(record).map(|it| excluded(it).unwrap_or(false));
+        Some(Self { step, segments: segments.collect() })
+    }
+
+    /// Whether a box of the array has no item of the range.
+    pub(super) fn has(&self, ranges: &[Range<u64>]) -> bool {
+        let [range] = ranges else { return false };
+        let segments = range.start / self.step..range.end.div_ceil(self.step);
+        let segments = self.segments.get(segments.start as usize..segments.end as usize);
+        segments.is_some_and(|segments| segments.iter().all(|is_excluded| *is_excluded))
+    }
+}
+
+/// The kind of an index that describes the present items of an array, and a level of it: the name, and the number of
+/// items of a segment.
+fn current<'a>(array: &NDArray, entry: &'a Value) -> Option<(&'static str, (&'a str, u64))> {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str);
+    let is_shape = |name: &str, shape: &[u64]| {
+        let found = entry.get(name).and_then(Value::as_list).unwrap_or_default();
+        found.iter().map(Value::as_u64).eq(shape.iter().map(|size| Some(*size)))
+    };
+    let kind = KINDS.into_iter().find(|kind| text("kind") == Some(kind))?;
+    let dtype = text("dtype").and_then(|dtype| Dtype::parse(dtype).ok());
+    let is_current = entry.get("stale") == Some(&Value::Bool(false))
+        && entry.get("version").and_then(Value::as_u64) == Some(VERSION)
+        && dtype.as_ref() == array.dtype()
+        && array.ndim() == 1
+        && is_shape("shape", array.shape())
+        && is_shape("chunks", array.chunk_shape())
+        && is_shape("blocks", array.block_shape());
+    let levels = entry.get("levels").filter(|_| is_current)?;
+    ["block", "chunk"].into_iter().find_map(|level| {
+        let step = levels.get(level)?.get("segment_len").and_then(Value::as_u64)?;
+        let count = levels.get(level)?.get("nsegments").and_then(Value::as_u64)?;
+        let fits = step > 0 && count == array.shape()[0].div_ceil(step);
+        fits.then_some((kind, (level, step)))
+    })
+}
