@@ -42,6 +42,9 @@ fn main() -> Result<()> {
             chunk_shape.split(',').map(str::parse).collect();
         return rechunk(from.as_ref(), to.as_ref(), &chunk_shape?);
     }
+    if !arguments.is_empty() {
+        return Err("usage: rechunk IN OUT CHUNK_SHAPE, such as 100,16,16".into());
+    }
     // Days of a grid, written day by day, and then converted for reads of the entire series of a point.
     let folder = tempfile::tempdir()?;
     let (days, series) = (folder.path().join("days.b2nd"), folder.path().join("series.b2nd"));

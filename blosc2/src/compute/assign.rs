@@ -9,7 +9,7 @@ use crate::ndarray::NDArray;
 use crate::ndarray::boxes::next_index;
 use crate::ndarray::region::{Positions, Region};
 use crate::ndarray::view::ItemType;
-use crate::{Element, ErrorKind, Result, Selection};
+use crate::{Doing, Element, ErrorKind, Result, Selection};
 
 const ASSIGN: &str = "assign to an array";
 
@@ -54,7 +54,7 @@ impl NDArray {
         items: impl Operand<T>,
     ) -> Result<()> {
         let view = self.view().slice(selection)?;
-        view.check_type(ItemType::of::<T>(), ASSIGN)?;
+        view.check_type(ItemType::of::<T>()).doing(ASSIGN)?;
         let items = LazyExpr::of(items).map(|item| item);
         let (shape, own) = (view.shape(), items.shape()?);
         let added = own.len().saturating_sub(shape.len());
@@ -66,7 +66,7 @@ impl NDArray {
                 .all(|(own, size)| *own == 1 || own == size);
         if !fits {
             let detail = format!("items of the shape {own:?} cannot be broadcast to {shape:?}");
-            return Err(view.error(ErrorKind::InvalidArgument, ASSIGN, detail));
+            return Err(view.error(ErrorKind::InvalidArgument, detail).doing(ASSIGN));
         }
         let target = view.target();
         let tiles = tiles(&view.region, self.chunk_shape());

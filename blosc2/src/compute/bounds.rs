@@ -106,26 +106,30 @@ impl Excluded {
     /// An index only saves time, so that its errors are ignored, such as those of a missing or damaged file.
     pub(super) fn read(array: &NDArray, within: &Within) -> Option<Self> {
         let descriptions = array.schunk().vlmeta().value(INDEXES).ok().flatten()?;
-        let (kind, level) = current(array, descriptions.get("indexes")?.get(ITEMS)?)?;
-        Self::of_file(array, within, kind, level)
+        let level = current(array, descriptions.get("indexes")?.get(ITEMS)?)?;
+        Self::of_file(array, within, level)
     }
 
-    /// Reads the index in the file beside the array. Its path is not that of the description, which a file of another
-    /// origin could choose.
-    fn of_file(
-        array: &NDArray,
-        within: &Within,
-        kind: &str,
-        (level, step): (&str, u64),
-    ) -> Option<Self> {
+    /// Reads the index in the file beside the array. A path that a file of another origin has chosen is not followed.
+    fn of_file(array: &NDArray, within: &Within, level: Level<'_>) -> Option<Self> {
+        let Level { kind, name: level, step, path: described } = level;
         let (path, dtype) = (array.schunk().path()?, array.dtype()?);
         let name = path.file_name()?.to_str()?;
-        // Python removes all extensions; the first character of a name does not start one.
+        // Python removes all extensions; the first character of a name does not start one. Names with several
+        // extensions can share an index, which then describes only the last one.
         let first = name.chars().next()?.len_utf8();
-        let end = name[first..].find('.').map_or(name.len(), |dot| first + dot);
+        let mut dots = name[first..].match_indices('.');
+        let end = dots.next().map_or(name.len(), |(dot, _)| first + dot);
+        if dots.next().is_some() {
+            return None;
+        }
         let kind = if kind == "summary" { "summary".to_owned() } else { format!("{kind}.summary") };
-        let file = path.with_file_name(format!("{}.__index__.{kind}.{level}.b2nd", &name[..end]));
-        let index = NDArray::open(&file).ok()?;
+        let file = format!("{}.__index__.{kind}.{level}.b2nd", &name[..end]);
+        // If the array was renamed or copied, an index with this name can be that of another array.
+        if described.rsplit(['/', '\\']).next() != Some(&file) {
+            return None;
+        }
+        let index = NDArray::open(path.with_file_name(file)).ok()?;
         let size = dtype.size();
         let fields = [
             Field::new("min", 0, dtype.clone()),
@@ -163,9 +167,17 @@ impl Excluded {
     }
 }
 
-/// The kind of an index that describes the present items of an array, and a level of it: the name, and the number of
-/// items of a segment.
-fn current<'a>(array: &NDArray, entry: &'a Value) -> Option<(&'static str, (&'a str, u64))> {
+/// A level of an index.
+struct Level<'a> {
+    kind: &'static str,
+    name: &'static str,
+    /// The number of items of a segment.
+    step: u64,
+    path: &'a str,
+}
+
+/// The finest level of an index that describes the present items of an array.
+fn current<'a>(array: &NDArray, entry: &'a Value) -> Option<Level<'a>> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
     let is_shape = |name: &str, shape: &[u64]| {
         let found = entry.get(name).and_then(Value::as_list).unwrap_or_default();
@@ -181,10 +193,12 @@ fn current<'a>(array: &NDArray, entry: &'a Value) -> Option<(&'static str, (&'a 
         && is_shape("chunks", array.chunk_shape())
         && is_shape("blocks", array.block_shape());
     let levels = entry.get("levels").filter(|_| is_current)?;
-    ["block", "chunk"].into_iter().find_map(|level| {
-        let step = levels.get(level)?.get("segment_len").and_then(Value::as_u64)?;
-        let count = levels.get(level)?.get("nsegments").and_then(Value::as_u64)?;
-        let fits = step > 0 && count == array.shape()[0].div_ceil(step);
-        fits.then_some((kind, (level, step)))
+    let steps = [("block", array.block_shape()), ("chunk", array.chunk_shape())];
+    steps.into_iter().find_map(|(name, shape)| {
+        let (level, step) = (levels.get(name)?, *shape.first().filter(|step| **step > 0)?);
+        let has = |field: &str, value| level.get(field).and_then(Value::as_u64) == Some(value);
+        let fits = has("segment_len", step) && has("nsegments", array.shape()[0].div_ceil(step));
+        let path = level.get("path").and_then(Value::as_str)?;
+        fits.then_some(Level { kind, name, step, path })
     })
 }

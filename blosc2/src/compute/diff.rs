@@ -8,7 +8,7 @@ use crate::ndarray::boxes::extent;
 use crate::ndarray::builder::Sources;
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::ndarray::{NDArray, NDArrayBuilder};
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Result};
 
 const DIFF: &str = "compute differences";
 
@@ -41,11 +41,11 @@ impl NDArrayBuilder {
         axis: usize,
     ) -> Result<NDArray> {
         let view = source.into();
-        view.check_type(ItemType::of::<T>(), DIFF)?;
+        view.check_type(ItemType::of::<T>()).doing(DIFF)?;
         let mut shape = view.shape();
         if axis >= shape.len() {
             let detail = format!("the array has {} axes, asked for axis {axis}", shape.len());
-            return Err(view.error(ErrorKind::InvalidArgument, DIFF, detail));
+            return Err(view.error(ErrorKind::InvalidArgument, detail).doing(DIFF));
         }
         shape[axis] = shape[axis].saturating_sub(n as u64);
         let sources = Sources { arrays: &[view.array()], vlmeta: false };

@@ -10,7 +10,7 @@ use crate::ndarray::boxes::{extent, next_index};
 use crate::ndarray::places::len_of;
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::ndarray::{Arithmetic, NDArray, NDArrayBuilder, parallel};
-use crate::{Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Result};
 
 const MULTIPLY: &str = "multiply arrays";
 
@@ -140,8 +140,8 @@ fn multiply<T: Arithmetic>(
     batch: Vec<u64>,
     summed: usize,
 ) -> Result<NDArray> {
-    a.check_type(ItemType::of::<T>(), MULTIPLY)?;
-    b.check_type(ItemType::of::<T>(), MULTIPLY)?;
+    a.check_type(ItemType::of::<T>()).doing(MULTIPLY)?;
+    b.check_type(ItemType::of::<T>()).doing(MULTIPLY)?;
     let (outer, shapes) = (batch.len(), (a.shape(), b.shape()));
     let rows = shapes.0.len() - outer - summed;
     let (rows, sums) = (&shapes.0[outer..outer + rows], &shapes.0[outer + rows..]);
@@ -165,7 +165,7 @@ fn multiply<T: Arithmetic>(
         let [batch, rows, columns] = groups.each_ref().map(|group| &ranges[group.clone()]);
         let count = |ranges: &[Range<u64>]| len_of(&extent(ranges), 1) as usize;
         let (m, n) = (count(rows), count(columns));
-        let mut items = zeroed::<T>(count(ranges), MULTIPLY)?;
+        let mut items = zeroed::<T>(count(ranges)).doing(MULTIPLY)?;
         let own = [a, b].map(|view| own_ranges(&view.shape()[..outer], batch));
         each_part(sums, &steps, &mut |summed| {
             let k = count(summed);

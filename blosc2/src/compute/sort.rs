@@ -15,7 +15,7 @@ use crate::ndarray::builder::Put;
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::ndarray::{NDArray, NDArrayBuilder, parallel};
 use crate::support::memory::reserve;
-use crate::{Element, ErrorKind, Result};
+use crate::{Doing, Element, ErrorKind, Result};
 
 /// A part of a run has at least this number of records, unless the run is very short.
 const PART: usize = 1024;
@@ -216,9 +216,9 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
     ) -> Result<Self> {
         if source.ndim() != 1 {
             let detail = format!("expected one dimension, got the shape {:?}", source.shape());
-            return Err(source.error(ErrorKind::InvalidArgument, SORT, detail));
+            return Err(source.error(ErrorKind::InvalidArgument, detail).doing(SORT));
         }
-        source.check_type(ItemType::of::<T>(), SORT)?;
+        source.check_type(ItemType::of::<T>()).doing(SORT)?;
         let threads = builder.threads().max(1);
         // The number of records in the memory of a thread.
         let room = builder.memory() / threads / size_of::<(T, V)>();
@@ -264,7 +264,7 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
         let spill = Spill::new(self.directory.as_deref())?;
         let count = usize::try_from(len.div_ceil(size)).unwrap_or(usize::MAX);
         let mut runs = Vec::new();
-        reserve(&mut runs, count, SORT)?;
+        reserve(&mut runs, count).doing(SORT)?;
         let make = |packer: &mut Packer, number: usize| {
             let start = number as u64 * size;
             let records = self.read_run(start..len.min(start + size))?;
@@ -280,7 +280,7 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
     /// Reads and sorts the records of a run.
     fn read_run(&self, range: Range<u64>) -> Result<Vec<(T, V)>> {
         let mut records = Vec::new();
-        reserve(&mut records, (range.end - range.start) as usize, SORT)?;
+        reserve(&mut records, (range.end - range.start) as usize).doing(SORT)?;
         let chunk = chunk_of(self.source) as u64;
         let mut start = range.start;
         while start < range.end {
@@ -342,7 +342,7 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
                     let found = unpacker.get::<T, V>(part, spill)?;
                     let from = low.within(run, at, &found);
                     let to = high.map_or(found.len(), |high| high.within(run, at, &found));
-                    reserve(&mut records, to.saturating_sub(from), SORT)?;
+                    reserve(&mut records, to.saturating_sub(from)).doing(SORT)?;
                     records.extend_from_slice(found.get(from..to).unwrap_or_default());
                 }
             }

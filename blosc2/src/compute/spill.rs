@@ -9,7 +9,9 @@ use blosc2_format::ReadAt;
 use parking_lot::Mutex;
 
 use crate::support::memory::reserve;
-use crate::{CParams, ChunkRef, Codec, Compressor, DParams, Decompressor, Element, Error, Result};
+use crate::{
+    CParams, ChunkRef, Codec, Compressor, DParams, Decompressor, Doing, Element, Error, Result,
+};
 
 pub(super) const SORT: &str = "sort an array";
 
@@ -120,7 +122,7 @@ impl Spill {
             return work(&bytes);
         };
         let mut bytes = Vec::new();
-        reserve(&mut bytes, part.keys + part.values, SORT)?;
+        reserve(&mut bytes, part.keys + part.values).doing(SORT)?;
         bytes.resize(part.keys + part.values, 0);
         let read = ReadAt::read_exact_at(file, part.at, &mut bytes);
         read.map_err(|error| Error::of_io(SORT, error))?;

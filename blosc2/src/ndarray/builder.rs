@@ -516,7 +516,7 @@ impl NDArrayBuilder {
             produce(&mut |mut items| {
                 while !items.is_empty() {
                     let (part, rest) = items.split_at(items.len().min(side - chunk.len()));
-                    reserve(&mut chunk, part.len(), MAKE)?;
+                    reserve(&mut chunk, part.len()).doing(MAKE)?;
                     chunk.extend_from_slice(part);
                     items = rest;
                     if chunk.len() == side {

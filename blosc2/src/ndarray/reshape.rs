@@ -12,7 +12,7 @@ use super::view::NDArrayView;
 use super::{NDArray, NDArrayBuilder};
 use crate::schunk::{Fetched, Reading};
 use crate::support::memory::resize;
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Result};
 
 const RESHAPE: &str = "reshape an array";
 const BROADCAST: &str = "broadcast an array";
@@ -90,7 +90,7 @@ impl NDArrayBuilder {
         source: impl Into<NDArrayView<'a>>,
         shape: impl PerAxis,
     ) -> Result<NDArray> {
-        let (view, shape) = (source.into(), sizes(&shape, "shape", BROADCAST)?);
+        let (view, shape) = (source.into(), sizes(&shape, "shape").doing(BROADCAST)?);
         let own = view.shape();
         let skipped = shape.len().checked_sub(own.len());
         let fits = |skipped: usize| {
@@ -98,7 +98,7 @@ impl NDArrayBuilder {
         };
         let Some(skipped) = skipped.filter(|skipped| fits(*skipped)) else {
             let detail = format!("the shape {own:?} cannot be broadcast to {shape:?}");
-            return Err(view.error(ErrorKind::InvalidArgument, BROADCAST, detail));
+            return Err(view.error(ErrorKind::InvalidArgument, detail).doing(BROADCAST));
         };
         let ((dtype, format), typesize) = (view.dtype_text(), view.part().len);
         let reading = view.array.schunk.reading()?;
@@ -111,7 +111,7 @@ impl NDArrayBuilder {
             let from: Vec<Range<u64>> =
                 axes.map(|(&size, range)| if size == 1 { 0..1 } else { range.clone() }).collect();
             let mut items = Vec::new();
-            resize(&mut items, len_of(&extent(&from), typesize) as usize, BROADCAST)?;
+            resize(&mut items, len_of(&extent(&from), typesize) as usize).doing(BROADCAST)?;
             view.read_tile((&reading, &Fetched::default()), &from, &mut items)?;
             let sizes: Vec<usize> = extent(ranges).iter().map(|size| *size as usize).collect();
             let mut strides = vec![0; sizes.len()];
@@ -164,7 +164,7 @@ fn shape_for(shape: &impl PerAxis, view: &NDArrayView<'_>) -> Result<Vec<u64>> {
     };
     let Some(missing) = missing else {
         let detail = format!("expected a shape of {len} items, as {old:?}, got {found:?}");
-        return Err(view.error(ErrorKind::InvalidArgument, RESHAPE, detail));
+        return Err(view.error(ErrorKind::InvalidArgument, detail).doing(RESHAPE));
     };
     Ok(found.iter().map(|size| u64::try_from(*size).unwrap_or(missing)).collect())
 }
@@ -285,7 +285,7 @@ impl Gather<'_> {
                 }
             }
             items.clear();
-            resize(&mut items, len_of(&extent(&ranges), size) as usize, MAKE)?;
+            resize(&mut items, len_of(&extent(&ranges), size) as usize).doing(MAKE)?;
             self.view.read_tile((self.reading, &Fetched::default()), &ranges, &mut items)?;
             for (index, piece) in indices.iter().zip(pieces) {
                 let axes = index.iter().zip(&ranges);

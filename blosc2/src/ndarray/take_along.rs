@@ -11,7 +11,7 @@ use super::{NDArray, NDArrayBuilder};
 use crate::dtype::Kind;
 use crate::schunk::Fetched;
 use crate::support::memory::{reserve, resize};
-use crate::{ErrorKind, Result};
+use crate::{Doing, ErrorKind, Result};
 
 const TAKE: &str = "take items of an array";
 
@@ -50,7 +50,7 @@ impl NDArrayBuilder {
     ) -> Result<NDArray> {
         let (view, indices) = (source.into(), indices.into());
         let (own, asked) = (view.shape(), indices.shape());
-        let invalid = |detail| Err(view.error(ErrorKind::InvalidArgument, TAKE, detail));
+        let invalid = |detail| Err(view.error(ErrorKind::InvalidArgument, detail).doing(TAKE));
         if axis >= own.len() {
             return invalid(format!("the array has {} axes, asked for axis {axis}", own.len()));
         }
@@ -72,7 +72,7 @@ impl NDArrayBuilder {
             .and_then(|dtype| Some((dtype, number_of::<i64>(dtype)?, dtype.swap_plan().ok()?)));
         let Some((dtype, number, swapped)) = conversion else {
             let detail = format!("the indices are {}, expected integers", indices.dtype_text().0);
-            return Err(indices.error(ErrorKind::TypeMismatch, TAKE, detail));
+            return Err(indices.error(ErrorKind::TypeMismatch, detail).doing(TAKE));
         };
         let is_large = (dtype.kind(), dtype.size()) == (Some(Kind::UInt), 8);
         let size = own[axis];
@@ -86,7 +86,7 @@ impl NDArrayBuilder {
             place.filter(|place| *place < size).ok_or_else(|| {
                 let shown = if is_large { (at as u64).to_string() } else { at.to_string() };
                 let detail = format!("axis {axis} has {size} items, asked for index {shown}");
-                view.error(ErrorKind::OutOfBounds, TAKE, detail)
+                view.error(ErrorKind::OutOfBounds, detail).doing(TAKE)
             })
         };
         let room = self.memory() / self.threads().max(1);
@@ -108,14 +108,14 @@ impl NDArrayBuilder {
             };
             let from = part(&asked);
             let mut found = Vec::new();
-            resize(&mut found, len_of(&extent(&from), dtype.size()) as usize, TAKE)?;
+            resize(&mut found, len_of(&extent(&from), dtype.size()) as usize).doing(TAKE)?;
             indices.read_tile((&readings.1, &Fetched::default()), &from, &mut found)?;
             swapped.apply(&mut found);
             let extents = extent(ranges);
             let steps = strides(&from);
             // The position of each item on the axis of the source, and in the result.
             let mut items: Vec<(u64, usize)> = Vec::new();
-            reserve(&mut items, len_of(&extents, 1) as usize, TAKE)?;
+            reserve(&mut items, len_of(&extents, 1) as usize).doing(TAKE)?;
             for to in 0..len_of(&extents, 1) as usize {
                 let at = place(to, &extents, &steps, None) * dtype.size();
                 items.push((position(number(&found[at..at + dtype.size()]))?, to));
@@ -132,7 +132,7 @@ impl NDArrayBuilder {
             for items in items.chunk_by(|one, two| one.0 / side == two.0 / side) {
                 from[axis] = items[0].0..items[items.len() - 1].0 + 1;
                 taken.clear();
-                resize(&mut taken, len_of(&extent(&from), typesize) as usize, MAKE)?;
+                resize(&mut taken, len_of(&extent(&from), typesize) as usize).doing(MAKE)?;
                 view.read_tile((&readings.0, &Fetched::default()), &from, &mut taken)?;
                 let steps = strides(&from);
                 for (at, to) in items {

@@ -80,9 +80,9 @@ impl NDArray {
         let (region, field) = (target.region.part(ranges), target.field.clone());
         let view = NDArrayView { array: self, region, field };
         let part = view.part();
-        let bytes = items.into_items().into_stored(&view, WRITE)?;
+        let bytes = items.into_items().into_stored(&view).doing(WRITE)?;
         let NDArrayView { region, .. } = view;
-        self.check_len(Items::Region(&region), part.len, bytes.len(), WRITE)?;
+        self.check_len(Items::Region(&region), part.len, bytes.len()).doing(WRITE)?;
         self.write_planned(Items::Region(&region), part, |plan| Source::new(plan, part, &bytes))
     }
 

@@ -219,8 +219,9 @@ impl CTable {
         let all = || std::iter::once(0..self.nrows()).collect();
         match node {
             Node::Compare { column, comparison, value, is_negated } => {
-                let kind = self.find_column(column)?.kind();
-                let is_stored = !matches!(kind, ItemKind::Computed(_));
+                let found = self.find_column(column)?;
+                let kind = found.kind();
+                let is_stored = !matches!(kind, ItemKind::Computed(_)) && !found.is_stale();
                 let Some(number) = Number::of(value).filter(|_| is_stored) else {
                     return Ok(all());
                 };
@@ -370,6 +371,11 @@ impl CTable {
         number: impl Fn(T) -> Number,
         holds: impl Fn(Number) -> bool,
     ) -> Result<Vec<bool>> {
+        if self.find_column(name)?.is_stale() {
+            // Python has not computed the new values yet; they are evaluated.
+            let holds = |value: &Value| Number::of(value).is_some_and(&holds);
+            return self.compared_values(name, rows, holds);
+        }
         let items = match self.read::<T>(name, rows.clone()) {
             // The items are not in native byte order, which `values` converts.
             Err(error) if error.kind() == ErrorKind::TypeMismatch => {

@@ -14,6 +14,8 @@ use crate::ItemKind;
 const KIND: &str = "full";
 /// Positions that are read from an index at once.
 const AT_ONCE: u64 = 1 << 16;
+/// The reserved places that an index may have besides those of the column, or as many as the column has.
+const RESERVED: u64 = 1 << 20;
 /// Rows whose values are in memory at once.
 const ROWS: u64 = 1 << 16;
 
@@ -23,9 +25,12 @@ impl CTable {
     /// rows follow NaN. Ranks after the last row are ignored. Python: `iter_sorted`, `sort_by`.
     ///
     /// If Python has created an index of the kind `FULL` for the column of numbers, booleans, timestamps or strings of
-    /// a fixed length, and the table has not changed since then, the rows are read from the index up to `ranks.end`.
-    /// Whether the index is in order is not verified, because this requires reading the column. Otherwise, the column
-    /// is read and sorted in memory. A damaged index is ignored. This crate does not write such indexes.
+    /// a fixed length, and the table has not changed since then, the rows are read from the index up to `ranks.end`,
+    /// and the nulls of the column. Whether the index is in order is not verified, because this requires reading the
+    /// column. Otherwise, the column is read and sorted in memory, with 48 bytes for each row. A damaged index is
+    /// ignored. This crate does not write such indexes.
+    ///
+    /// A reversed result is no descending order: NaN and null rows come first, and equal values are reversed too.
     ///
     /// ```
     /// use blosc2_store::{CTable, Data, ItemKind, Schema};
@@ -68,7 +73,7 @@ impl CTable {
         }
         let found = match self.indexed(column, start..end) {
             // An index only saves time, so that its faults are no errors.
-            Err(error) if error.kind() == ErrorKind::InvalidData => None,
+            Err(error) if error.kind() != ErrorKind::Io => None,
             found => found?,
         };
         match found {
@@ -106,11 +111,16 @@ impl CTable {
         let Some(positions) = self.parts.get_for_reading(&key, "b2nd")? else { return Ok(None) };
         let positions = NDArray::from_schunk(positions)?;
         let places = array.shape()[0];
+        // Python reserves places for rows that it expects, and indexes them too.
+        let indexed = entry.get("shape").and_then(Value::as_list).and_then(|shape| shape.first());
+        let indexed = indexed.and_then(Value::as_u64).unwrap_or(0);
+        if indexed < places || indexed - places > places.max(RESERVED) {
+            return Ok(None);
+        }
         let is_int = positions
             .dtype()
             .is_some_and(|dtype| matches!(dtype.kind(), Some(Kind::Int | Kind::UInt)));
-        // There can be unused positions at the end.
-        if !is_int || positions.ndim() != 1 || positions.shape()[0] < places {
+        if !is_int || positions.shape() != [indexed] {
             return Ok(None);
         }
         let schunk = positions.schunk();
@@ -120,7 +130,7 @@ impl CTable {
             true => self.nulls(column.name(), ..)?,
             false => Vec::new(),
         };
-        self.at_ranks(&positions, Places::new(self, places)?, &nulls, ranks)
+        self.at_ranks(&positions, Places::new(self, places, indexed)?, &nulls, ranks)
     }
 
     /// The rows with some ranks; `None` if the positions are not those of the rows.
@@ -174,7 +184,10 @@ impl CTable {
         for start in (0..self.nrows()).step_by(ROWS as usize) {
             let rows = start..self.nrows().min(start + ROWS);
             for (row, value) in rows.clone().zip(self.any_values(name, rows)?) {
-                let key = Key::of(value);
+                let Some(key) = Key::of(value) else {
+                    let detail = format!("values of the column `{name}` have no order");
+                    return Err(Error::new(ErrorKind::TypeMismatch, READ, detail));
+                };
                 if let Key::Bytes(bytes) = &key {
                     budget.take(bytes.len() as u64)?;
                 }
@@ -199,8 +212,9 @@ enum Key {
 }
 
 impl Key {
-    fn of(value: Value) -> Self {
-        match value {
+    /// `None` if the value has no order.
+    fn of(value: Value) -> Option<Self> {
+        Some(match value {
             Value::Bool(value) => Self::Int(value.into()),
             Value::Int(value) => Self::Int(value),
             Value::Float(value) if value.is_nan() => Self::NaN,
@@ -211,14 +225,17 @@ impl Key {
             }
             Value::Str(text) => Self::Bytes(text.into_bytes()),
             Value::Bytes(bytes) => Self::Bytes(bytes),
-            _ => Self::Null,
-        }
+            Value::None => Self::Null,
+            _ => return None,
+        })
     }
 }
 
 /// The places of a column, which include deleted rows: the row at each live one, and which of them an index has named.
 struct Places {
     len: u64,
+    /// The number of places that the index names, of which those from `len` on are reserved.
+    indexed: u64,
     /// The rows are those before the first dead place.
     whole: Option<u64>,
     live: Vec<u64>,
@@ -228,7 +245,7 @@ struct Places {
 }
 
 impl Places {
-    fn new(table: &CTable, len: u64) -> Result<Self> {
+    fn new(table: &CTable, len: u64, indexed: u64) -> Result<Self> {
         let words = len.div_ceil(64) as usize;
         let (mut live, mut before, mut count) = (Vec::<u64>::new(), Vec::new(), 0);
         let nrows = table.nrows();
@@ -246,13 +263,14 @@ impl Places {
                 count += u64::from(word.count_ones());
             }
         }
-        Ok(Self { len, whole, live, before, taken: vec![0; words] })
+        Ok(Self { len, indexed, whole, live, before, taken: vec![0; words] })
     }
 
-    /// The row at a place, or `None` in it if the place is dead or beyond the column. `None` if it was taken before.
+    /// The row at a place, or `None` in it if the place is dead or reserved. `None` if there is no such place, or if it was
+    /// taken before.
     fn take(&mut self, place: u64) -> Option<Option<u64>> {
         if place >= self.len {
-            return Some(None);
+            return (place < self.indexed).then_some(None);
         }
         let (word, bit) = (place as usize / 64, 1 << (place % 64));
         if self.taken[word] & bit != 0 {

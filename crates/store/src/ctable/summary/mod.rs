@@ -384,7 +384,8 @@ pub(super) fn current_entry(
     Ok(is_current(entry, kind, array, epoch).then(|| entry.clone()))
 }
 
-/// Whether the entry of an index of this kind describes the present state of a column.
+/// Whether the entry of an index of this kind describes the present state of a column. The number of places is only
+/// compared for a SUMMARY index: others can have reserved places.
 fn is_current(entry: &Value, kind: &str, array: &NDArray, epoch: Option<u64>) -> bool {
     let is_shape = |name: &str, shape: &[u64]| {
         let found = entry.get(name).and_then(Value::as_list);
@@ -402,7 +403,7 @@ fn is_current(entry: &Value, kind: &str, array: &NDArray, epoch: Option<u64>) ->
         && target.as_deref() == Some("field")
         && entry.get("field") == Some(&Value::None)
         && dtype.as_ref() == array.dtype()
-        && is_shape("shape", array.shape())
+        && (is_shape("shape", array.shape()) || kind != KIND)
         && is_shape("chunks", array.chunk_shape())
         && is_shape("blocks", array.block_shape())
 }
