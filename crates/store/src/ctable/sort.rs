@@ -234,7 +234,7 @@ impl Key {
 /// The places of a column, which include deleted rows: the row at each live one, and which of them an index has named.
 struct Places {
     len: u64,
-    /// The number of places that the index names, of which those from `len` on are reserved.
+    /// The number of places that the index names. Those from `len` on are reserved.
     indexed: u64,
     /// The rows are those before the first dead place.
     whole: Option<u64>,
