@@ -26,6 +26,8 @@ impl NDArray {
     /// [`transaction`](Self::transaction). To write items that have the shape of the selection, use
     /// [`write`](Self::write).
     ///
+    /// With a list of indices, a chunk is written again whenever the next index is in another chunk: sort the indices.
+    ///
     /// Inside a transaction, the assignment is a part of the transaction: after an error, some chunks can be changed, and
     /// the closure of the transaction must return the error, so that nothing is stored.
     ///

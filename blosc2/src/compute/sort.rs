@@ -228,9 +228,13 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
         // A chunk is not read for two runs.
         let run = if run > chunk { run - run % chunk } else { run };
         let runs = usize::try_from(source.len().div_ceil(run as u64)).unwrap_or(usize::MAX);
+        // The list of parts needs at most a third of the memory, and twice as much while runs are merged.
+        let listed = source.len().saturating_mul(3 * size_of::<Part<T>>() as u64);
+        let listed = listed / builder.memory().max(1) as u64;
         // A group has at most the records of `2 * runs` parts. Each thread works on one group, which needs twice its
         // memory, and two others wait until they are stored.
         let least = PART.min(run.div_ceil(4));
+        let least = least.max(usize::try_from(listed).unwrap_or(usize::MAX)).min(run);
         let fan_in = (room / 8 / least).clamp(2, runs.max(2));
         let part = (room / 8 / fan_in).clamp(least, run);
         let directory = builder.directory();

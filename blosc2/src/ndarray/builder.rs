@@ -212,6 +212,8 @@ impl NDArrayBuilder {
     ///   [`concatenate`](Self::concatenate);
     /// - [`from_fn`](Self::from_fn), [`arange`](Self::arange), [`linspace`](Self::linspace) and
     ///   [`from_chunk_fn`](Self::from_chunk_fn);
+    /// - [`reshape`](Self::reshape), [`broadcast_to`](Self::broadcast_to), [`diff`](Self::diff) and
+    ///   [`take_along_axis`](Self::take_along_axis);
     /// - [`LazyExpr::create`](crate::compute::LazyExpr::create).
     ///
     /// The closure runs on the thread that called the method. If the closure returns an error, creation stops and fails

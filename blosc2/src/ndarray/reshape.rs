@@ -28,8 +28,9 @@ impl NDArrayBuilder {
     /// copy except the dtype. Each thread holds one chunk of the copy and a part of one chunk of the source in memory.
     /// To change the shape of an existing array, use [`NDArray::resize`].
     ///
-    /// For each new chunk, the needed blocks of the source are decompressed. The copy is fastest if few new chunks need
-    /// the same block, for example if both arrays have chunks of entire rows.
+    /// For each new chunk, and for each chunk of the source that it needs, the box of the source that contains all needed
+    /// items is decompressed. The copy is fastest if few new chunks need the same block, for example if both arrays have
+    /// chunks of entire rows.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -111,7 +112,9 @@ impl NDArrayBuilder {
             let from: Vec<Range<u64>> =
                 axes.map(|(&size, range)| if size == 1 { 0..1 } else { range.clone() }).collect();
             let mut items = Vec::new();
-            resize(&mut items, len_of(&extent(&from), typesize) as usize).doing(BROADCAST)?;
+            let len = len_of(&extent(&from), typesize);
+            view.array.schunk.allow_scratch(len).doing(BROADCAST)?;
+            resize(&mut items, len as usize).doing(BROADCAST)?;
             view.read_tile((&reading, &Fetched::default()), &from, &mut items)?;
             let sizes: Vec<usize> = extent(ranges).iter().map(|size| *size as usize).collect();
             let mut strides = vec![0; sizes.len()];
@@ -285,7 +288,9 @@ impl Gather<'_> {
                 }
             }
             items.clear();
-            resize(&mut items, len_of(&extent(&ranges), size) as usize).doing(MAKE)?;
+            let len = len_of(&extent(&ranges), size);
+            self.view.array.schunk.allow_scratch(len).doing(MAKE)?;
+            resize(&mut items, len as usize).doing(MAKE)?;
             self.view.read_tile((self.reading, &Fetched::default()), &ranges, &mut items)?;
             for (index, piece) in indices.iter().zip(pieces) {
                 let axes = index.iter().zip(&ranges);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::boxes::extent;
-use super::builder::{MAKE, Sources};
+use super::builder::Sources;
 use super::copy::number_of;
 use super::places::len_of;
 use super::view::NDArrayView;
@@ -23,9 +23,12 @@ impl NDArrayBuilder {
     /// The result of [`argsort`](Self::argsort) can be used as `indices`. The source and the indices have the same
     /// number of dimensions; on the other axes, a size of 1 is broadcast.
     ///
-    /// Each thread holds a chunk of the result, its indices, and items of the source that are in one chunk on the axis;
-    /// [`max_memory`](Self::max_memory) limits these items. The settings of the builder determine all properties of the
-    /// result except the dtype.
+    /// Each thread holds a chunk of the result, 24 bytes for each of its items, and items of the source that are in one
+    /// chunk on the axis; [`max_memory`](Self::max_memory) limits only these items. The settings of the builder determine
+    /// all properties of the result except the dtype.
+    ///
+    /// For each chunk of the result, all chunks of the source that it refers to are read. For indices in random order,
+    /// these are all chunks on the axis: to sort a large array, use [`sort`](Self::sort).
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -107,8 +110,10 @@ impl NDArrayBuilder {
                 .collect()
             };
             let from = part(&asked);
+            let len = len_of(&extent(&from), dtype.size());
+            indices.array.schunk.allow_scratch(len).doing(TAKE)?;
             let mut found = Vec::new();
-            resize(&mut found, len_of(&extent(&from), dtype.size()) as usize).doing(TAKE)?;
+            resize(&mut found, len as usize).doing(TAKE)?;
             indices.read_tile((&readings.1, &Fetched::default()), &from, &mut found)?;
             swapped.apply(&mut found);
             let extents = extent(ranges);
@@ -132,7 +137,9 @@ impl NDArrayBuilder {
             for items in items.chunk_by(|one, two| one.0 / side == two.0 / side) {
                 from[axis] = items[0].0..items[items.len() - 1].0 + 1;
                 taken.clear();
-                resize(&mut taken, len_of(&extent(&from), typesize) as usize).doing(MAKE)?;
+                let len = len_of(&extent(&from), typesize);
+                view.array.schunk.allow_scratch(len).doing(TAKE)?;
+                resize(&mut taken, len as usize).doing(TAKE)?;
                 view.read_tile((&readings.0, &Fetched::default()), &from, &mut taken)?;
                 let steps = strides(&from);
                 for (at, to) in items {
