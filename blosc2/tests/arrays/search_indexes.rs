@@ -90,6 +90,7 @@ const CHANGES: &[(&str, Change)] = &[
     ("NDArray::resize", Change::Array(|a| a.resize([0]))),
     ("NDArray::resize", Change::Array(|a| a.resize([30]).and_then(|()| a.resize([40])))),
     ("NDArray::resize_at", Change::Array(|a| a.resize_at([50], [10]))),
+    ("NDArray::assign", Change::Array(|a| a.assign(3..7, &[ROW; 4][..]))),
     ("NDArray::write", Change::Array(|a| a.write(3..7, ROW))),
     ("NDArray::write", Change::Array(|a| a.write(.., Row { a: 0, b: 0 }))),
     ("NDArray::write", Change::Array(|a| a.write([39], ROW))),

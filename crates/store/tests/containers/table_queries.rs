@@ -184,6 +184,7 @@ fn queries_of_pythons_tables_have_its_results() {
 }
 
 /// Lists with null items, lists of structures, lists of lists, and columns of nested structures.
+#[cfg(feature = "arrow")]
 const NESTED: &str = r#"
 import pyarrow as pa
 deep = S.int64(nullable=True)
@@ -218,6 +219,8 @@ for name in ["nested.b2d", "nested.b2z"]:
 json.dump(expected, open("expected.json", "w"))
 "#;
 
+// Python needs pyarrow, which the tests of Arrow install.
+#[cfg(feature = "arrow")]
 #[test]
 #[ignore = "needs Python; cargo xtask test runs it"]
 fn nested_columns_and_lists_with_nulls_are_read_as_python_reads_them() {
