@@ -9,7 +9,9 @@ use blosc2_store::{CTable, Comparison, Condition, Data, ItemKind, ItemType, Sche
 use serde_json::Value as Json;
 
 use crate::common::{Rng, repeats, run_python};
-use crate::python_tables::{PRELUDE, check, encoded, expected, open};
+use crate::python_tables::{PRELUDE, encoded, open};
+#[cfg(feature = "arrow")]
+use crate::python_tables::{check, expected};
 
 /// Python code that writes a table, and what Python finds in it.
 const QUERIES: &str = r#"
