@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::LazyExpr;
 use super::source::{Operand, Worker, open};
 use crate::ndarray::NDArray;
-use crate::ndarray::boxes::next_index;
+use crate::ndarray::boxes::{can_broadcast, next_index};
 use crate::ndarray::region::{Positions, Region};
 use crate::ndarray::view::ItemType;
 use crate::{Doing, Element, ErrorKind, Result, Selection};
@@ -60,13 +60,7 @@ impl NDArray {
         let items = LazyExpr::of(items).map(|item| item);
         let (shape, own) = (view.shape(), items.shape()?);
         let added = own.len().saturating_sub(shape.len());
-        let skipped = shape.len().saturating_sub(own.len());
-        let fits = own[..added].iter().all(|size| *size == 1)
-            && own[added..]
-                .iter()
-                .zip(&shape[skipped..])
-                .all(|(own, size)| *own == 1 || own == size);
-        if !fits {
+        if own[..added].iter().any(|size| *size != 1) || !can_broadcast(&own[added..], &shape) {
             let detail = format!("items of the shape {own:?} cannot be broadcast to {shape:?}");
             return Err(view.error(ErrorKind::InvalidArgument, detail).doing(ASSIGN));
         }

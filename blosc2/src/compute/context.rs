@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::{fmt, ptr};
 
-use super::space::{Grid, Layout, Space};
+use super::space::{Layout, Space};
 use crate::closures::{self, BoxError, Title, run_here};
 use crate::ndarray::NDArray;
+use crate::ndarray::boxes::own_ranges;
 use crate::ndarray::places::len_in_memory;
-use crate::ndarray::region::Positions;
-use crate::ndarray::view::NDArrayView;
+use crate::ndarray::view::{Grid, NDArrayView};
 use crate::schunk::{Fetched, Reading, Window, fetch_ahead};
 use crate::{Doing, Error, ErrorKind, Result, Threads};
 
@@ -39,7 +39,7 @@ impl<'a> Input<'a> {
         let (array, own) = (self.view.array(), self.view.shape());
         let skipped = shape.len() - own.len();
         let along = |(axis, &size): (usize, &u64)| match axis.checked_sub(skipped) {
-            Some(axis) if own[axis] == size => self.grid(axis),
+            Some(axis) if own[axis] == size => self.view.grid(axis),
             _ => Grid { offset: 0, chunk: size, block: 1 },
         };
         Layout {
@@ -48,30 +48,6 @@ impl<'a> Input<'a> {
             axes: shape.iter().enumerate().map(along).collect(),
         }
     }
-
-    /// Returns the chunks and blocks on an axis of the view.
-    fn grid(&self, axis: usize) -> Grid {
-        let (array, region) = (self.view.array(), &self.view.region);
-        let Some(axis) = region.dims[axis] else { return Grid { offset: 0, chunk: 1, block: 1 } };
-        let (chunk, block) = (array.chunk_shape()[axis].max(1), array.block_shape()[axis].max(1));
-        match &region.positions[axis] {
-            Positions::Slice { start, step: 1, .. } => Grid { offset: start % chunk, chunk, block },
-            Positions::Slice { start, step: -1, .. } => {
-                Grid { offset: chunk - 1 - start % chunk, chunk, block }
-            }
-            Positions::Slice { step, .. } => {
-                let part = |size: u64| (size / step.unsigned_abs()).max(1);
-                Grid { offset: 0, chunk: part(chunk), block: part(block) }
-            }
-            Positions::List(_) => Grid { offset: 0, chunk, block },
-        }
-    }
-}
-
-/// Returns the ranges of an operand with this shape, for a box of the expression to which it is broadcast.
-pub(super) fn own_ranges(own: &[u64], ranges: &[Range<u64>]) -> Vec<Range<u64>> {
-    let aligned = own.iter().zip(&ranges[ranges.len() - own.len()..]);
-    aligned.map(|(&size, range)| if size == 1 { 0..1 } else { range.clone() }).collect()
 }
 
 /// An evaluation of an expression. Until it is dropped, the arrays of the expression do not change.

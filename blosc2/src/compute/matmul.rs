@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use parking_lot::Mutex;
 
-use super::context::own_ranges;
 use crate::item::element::zeroed;
-use crate::ndarray::boxes::{extent, next_index};
+use crate::ndarray::boxes::{extent, next_index, own_ranges};
 use crate::ndarray::places::len_of;
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::ndarray::{Arithmetic, NDArray, NDArrayBuilder, parallel};

@@ -7,8 +7,6 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use parking_lot::Mutex;
-
 use super::number::Real;
 use super::spill::{Packer, Part, Payload, Run, SORT, Spill, Unpacker};
 use crate::ndarray::builder::Put;
@@ -155,14 +153,14 @@ impl NDArrayBuilder {
 }
 
 /// Whether the key `one` is sorted before the key `other`.
-fn precedes<T: Real>(one: T, other: T) -> bool {
+fn is_before<T: Real>(one: T, other: T) -> bool {
     one.is_less(other) | (!one.is_nan() & other.is_nan())
 }
 
 fn compare<T: Real, V>(one: &(T, V), other: &(T, V)) -> Ordering {
-    if precedes(one.0, other.0) {
+    if is_before(one.0, other.0) {
         Ordering::Less
-    } else if precedes(other.0, one.0) {
+    } else if is_before(other.0, one.0) {
         Ordering::Greater
     } else {
         Ordering::Equal
@@ -175,7 +173,7 @@ type Join<V> = fn(V, V) -> V;
 /// Joins the values of consecutive records with equal keys. The first record is kept.
 fn join<T: Real, V: Payload>(records: &mut Vec<(T, V)>, join: Join<V>) {
     records.dedup_by(|next, kept| {
-        let is_equal = !precedes(kept.0, next.0);
+        let is_equal = !is_before(kept.0, next.0);
         if is_equal {
             kept.1 = join(kept.1, next.1);
         }
@@ -185,12 +183,6 @@ fn join<T: Real, V: Payload>(records: &mut Vec<(T, V)>, join: Join<V>) {
 
 /// Sorted runs, and their compressed parts.
 type Runs<T> = (Vec<Run<T>>, Spill);
-
-/// The size of a chunk on the axis of a one-dimensional view.
-fn chunk_of(source: &NDArrayView<'_>) -> usize {
-    let axis = source.region.dims.first().copied().flatten();
-    axis.map_or(1, |axis| source.array().chunk_shape()[axis] as usize).max(1)
-}
 
 /// The sorting of a view.
 struct Sorter<'a, T, V> {
@@ -224,7 +216,7 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
         let room = builder.memory() / threads / size_of::<(T, V)>();
         // The sort needs as much memory again.
         let run = (room / 2).max(64);
-        let chunk = chunk_of(source);
+        let chunk = source.grid(0).chunk as usize;
         // A chunk is not read for two runs.
         let run = if run > chunk { run - run % chunk } else { run };
         let runs = usize::try_from(source.len().div_ceil(run as u64)).unwrap_or(usize::MAX);
@@ -285,7 +277,7 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
     fn read_run(&self, range: Range<u64>) -> Result<Vec<(T, V)>> {
         let mut records = Vec::new();
         reserve(&mut records, (range.end - range.start) as usize).doing(SORT)?;
-        let chunk = chunk_of(self.source) as u64;
+        let chunk = self.source.grid(0).chunk;
         let mut start = range.start;
         while start < range.end {
             let end = (start - start % chunk).saturating_add(chunk).min(range.end);
@@ -335,7 +327,7 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
         bounds.sort_by(|one, other| compare(&(one.key, ()), &(other.key, ())));
         let bounds: Vec<Bound<T>> = bounds.into_iter().step_by(runs.len().max(1)).collect();
         // The last record, which may be equal to the first ones of the next group.
-        let last: Mutex<Option<(T, V)>> = Mutex::new(None);
+        let mut last: Option<(T, V)> = None;
         let group = |unpacker: &mut Unpacker, number: usize| {
             let (low, high) = (&bounds[number], bounds.get(number + 1));
             let mut records = Vec::new();
@@ -358,19 +350,17 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
         };
         parallel::ordered(self.threads, bounds.len(), Unpacker::new, group, |mut records| {
             let Some(value) = self.join else { return take(&records) };
-            let mut last = last.lock();
             if let Some(before) = last.take() {
                 match records.first_mut() {
-                    Some(first) if !precedes(before.0, first.0) => {
+                    Some(first) if !is_before(before.0, first.0) => {
                         *first = (before.0, value(before.1, first.1));
                     }
                     _ => take(&[before])?,
                 }
             }
-            *last = records.pop();
+            last = records.pop();
             take(&records)
         })?;
-        let last = last.into_inner();
         last.map_or(Ok(()), |last| take(&[last]))
     }
 }
@@ -387,8 +377,8 @@ impl<T: Real> Bound<T> {
     /// Whether a record of another run is before the bound.
     fn is_after(&self, run: usize, key: T) -> bool {
         match run < self.run {
-            true => !precedes(self.key, key),
-            false => precedes(key, self.key),
+            true => !is_before(self.key, key),
+            false => is_before(key, self.key),
         }
     }
 

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::context::{Access, Context, DOING, Input, own_ranges};
+use super::context::{Access, Context, DOING, Input};
 use super::space::Span;
 use crate::closures::BoxError;
 use crate::dtype::SwapPlan;
 use crate::item::element::{Element, make_items, with_bytes_mut};
 use crate::ndarray::NDArray;
-use crate::ndarray::boxes::{extent, next_index};
+use crate::ndarray::boxes::{extent, next_index, own_ranges};
 use crate::ndarray::gather::READ;
 use crate::ndarray::places::len_of;
 use crate::ndarray::view::{ItemType, NDArrayView};

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use crate::Result;
 use crate::ndarray::boxes::next_index;
+use crate::ndarray::view::Grid;
 
 /// The size in bytes up to which small tiles are enlarged, so that the overhead of each tile is small.
 const LEAST: u64 = 128 << 10;
@@ -29,15 +30,6 @@ pub(super) struct Layout {
     pub(super) size: u64,
     pub(super) itemsize: usize,
     pub(super) axes: Vec<Grid>,
-}
-
-/// The chunks and blocks of an array on an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Grid {
-    /// The number of items in the first chunk before the first item of the expression.
-    pub(super) offset: u64,
-    pub(super) chunk: u64,
-    pub(super) block: u64,
 }
 
 /// The items of an expression.

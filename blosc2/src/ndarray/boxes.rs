@@ -11,7 +11,7 @@ use super::region::Region;
 use super::view::NDArrayView;
 use super::{NDArray, NUMPY_FORMAT};
 use crate::closures::{Closures, registered};
-use crate::schunk::{Fetched, Reading, Wanted};
+use crate::schunk::{Fetched, NOTHING_FETCHED, Reading, Wanted};
 use crate::{Doing, ErrorKind, Reason, Result, Threads};
 
 impl NDArrayView<'_> {
@@ -72,7 +72,7 @@ impl NDArrayView<'_> {
             ItemPart { len: 0, .. } => Ok(()),
             part => {
                 let sink = Sink::in_box(plan, part, (&extent, &to), bytes, true);
-                Ok(self.gather_alone((reading, &Fetched::default()), sink)?)
+                Ok(self.gather_alone((reading, &NOTHING_FETCHED), sink)?)
             }
         })
     }
@@ -169,8 +169,7 @@ impl NDArrayView<'_> {
             if !is_special {
                 return Ok(None);
             }
-            let none = Fetched::default();
-            let fetched = window.unwrap_or(&none);
+            let fetched = window.unwrap_or(&NOTHING_FETCHED);
             schunk
                 .with_chunk_or_fetched(reading, first, Some(&[]), fetched, |chunk, decoder| {
                     Ok(gather::repeated_item(chunk, plan.geometry().typesize(), decoder))
@@ -233,4 +232,16 @@ pub(crate) fn next_index(index: &mut [u64], ranges: &[Range<u64>]) -> bool {
         *at = range.start;
     }
     false
+}
+
+/// Returns whether items of the shape `own` can be broadcast to `shape` without more axes.
+pub(crate) fn can_broadcast(own: &[u64], shape: &[u64]) -> bool {
+    let mut aligned = own.iter().rev().zip(shape.iter().rev());
+    own.len() <= shape.len() && aligned.all(|(own, size)| *own == 1 || own == size)
+}
+
+/// Returns the ranges of items with the shape `own`, for a box of the shape to which they are broadcast.
+pub(crate) fn own_ranges(own: &[u64], ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    let aligned = own.iter().zip(&ranges[ranges.len() - own.len()..]);
+    aligned.map(|(&size, range)| if size == 1 { 0..1 } else { range.clone() }).collect()
 }

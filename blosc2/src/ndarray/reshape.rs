@@ -3,14 +3,13 @@
 use std::mem;
 use std::ops::Range;
 
-use super::boxes::{extent, next_index};
+use super::boxes::{can_broadcast, extent, next_index, own_ranges};
 use super::builder::{MAKE, Sources};
 use super::index::{PerAxis, sizes};
 use super::places::len_of;
-use super::region::Positions;
-use super::view::NDArrayView;
+use super::view::{Grid, NDArrayView};
 use super::{NDArray, NDArrayBuilder};
-use crate::schunk::{Fetched, Reading};
+use crate::schunk::{NOTHING_FETCHED, Reading};
 use crate::support::memory::resize;
 use crate::{Doing, ErrorKind, Result};
 
@@ -56,13 +55,13 @@ impl NDArrayBuilder {
         let ((dtype, format), typesize) = (view.dtype_text(), view.part().len);
         let reading = view.array.schunk.reading()?;
         let sources = Sources { arrays: &[view.array], vlmeta: false };
-        let grid = Grid::new(&view);
+        let boxes = Boxes::new(&view);
         self.dtype_format(format).by_boxes(&shape, (&dtype, typesize), sources, &|ranges, bytes| {
             if typesize == 0 || len == 0 {
                 return Ok(());
             }
             let mut gather =
-                Gather { view: &view, grid: &grid, reading: &reading, pieces: Vec::new() };
+                Gather { view: &view, boxes: &boxes, reading: &reading, pieces: Vec::new() };
             each_run(&shape, ranges, &mut |from, to, len| gather.add(from, to, len, bytes))?;
             gather.read(bytes)
         })
@@ -93,14 +92,11 @@ impl NDArrayBuilder {
     ) -> Result<NDArray> {
         let (view, shape) = (source.into(), sizes(&shape, "shape").doing(BROADCAST)?);
         let own = view.shape();
-        let skipped = shape.len().checked_sub(own.len());
-        let fits = |skipped: usize| {
-            own.iter().zip(&shape[skipped..]).all(|(own, size)| *own == 1 || own == size)
-        };
-        let Some(skipped) = skipped.filter(|skipped| fits(*skipped)) else {
+        if !can_broadcast(&own, &shape) {
             let detail = format!("the shape {own:?} cannot be broadcast to {shape:?}");
             return Err(view.error(ErrorKind::InvalidArgument, detail).doing(BROADCAST));
-        };
+        }
+        let skipped = shape.len() - own.len();
         let ((dtype, format), typesize) = (view.dtype_text(), view.part().len);
         let reading = view.array.schunk.reading()?;
         let sources = Sources { arrays: &[view.array], vlmeta: false };
@@ -108,14 +104,12 @@ impl NDArrayBuilder {
             if typesize == 0 {
                 return Ok(());
             }
-            let axes = own.iter().zip(&ranges[skipped..]);
-            let from: Vec<Range<u64>> =
-                axes.map(|(&size, range)| if size == 1 { 0..1 } else { range.clone() }).collect();
+            let from = own_ranges(&own, ranges);
             let mut items = Vec::new();
             let len = len_of(&extent(&from), typesize);
             view.array.schunk.allow_scratch(len).doing(BROADCAST)?;
             resize(&mut items, len as usize).doing(BROADCAST)?;
-            view.read_tile((&reading, &Fetched::default()), &from, &mut items)?;
+            view.read_tile((&reading, &NOTHING_FETCHED), &from, &mut items)?;
             let sizes: Vec<usize> = extent(ranges).iter().map(|size| *size as usize).collect();
             let mut strides = vec![0; sizes.len()];
             let mut stride = typesize;
@@ -197,24 +191,14 @@ fn each_run(
 }
 
 /// The boxes of a view that are in one chunk of the array.
-struct Grid {
+struct Boxes {
     shape: Vec<u64>,
-    /// For each axis, the size of the boxes, and the part of the first box that is before the view.
-    axes: Vec<(u64, u64)>,
+    axes: Vec<Grid>,
 }
 
-impl Grid {
+impl Boxes {
     fn new(view: &NDArrayView<'_>) -> Self {
-        let along = |dim: &Option<usize>| {
-            let Some(axis) = *dim else { return (1, 0) };
-            let chunk = view.array.chunk_shape()[axis].max(1);
-            match view.region.positions[axis] {
-                Positions::Slice { start, step: 1, .. } => (chunk, start % chunk),
-                Positions::Slice { step, .. } => ((chunk / step.unsigned_abs()).max(1), 0),
-                Positions::List(_) => (chunk, 0),
-            }
-        };
-        Self { shape: view.shape(), axes: view.region.dims.iter().map(along).collect() }
+        Self { shape: view.shape(), axes: (0..view.ndim()).map(|axis| view.grid(axis)).collect() }
     }
 
     /// Returns the index of an item.
@@ -229,8 +213,9 @@ impl Grid {
     /// Returns the number of the box of an item, and the number of items from this one to the end of its row in the box.
     fn place(&self, index: &[u64]) -> (u64, u64) {
         let (mut number, mut rest) = (0, 1);
-        for ((at, size), (side, before)) in index.iter().zip(&self.shape).zip(&self.axes) {
-            number = number * (size + before).div_ceil(*side) + (at + before) / side;
+        for ((at, size), grid) in index.iter().zip(&self.shape).zip(&self.axes) {
+            let (side, before) = (grid.chunk, grid.offset);
+            number = number * (size + before).div_ceil(side) + (at + before) / side;
             rest = (side - (at + before) % side).min(size - at);
         }
         (number, rest)
@@ -249,7 +234,7 @@ struct Piece {
 /// Collects the items of a box of the new array.
 struct Gather<'a> {
     view: &'a NDArrayView<'a>,
-    grid: &'a Grid,
+    boxes: &'a Boxes,
     reading: &'a Reading<'a>,
     pieces: Vec<Piece>,
 }
@@ -258,7 +243,7 @@ impl Gather<'_> {
     /// Adds consecutive items.
     fn add(&mut self, mut from: u64, mut to: u64, mut len: u64, bytes: &mut [u8]) -> Result<()> {
         while len > 0 {
-            let (number, rest) = self.grid.place(&self.grid.index(from));
+            let (number, rest) = self.boxes.place(&self.boxes.index(from));
             let part = rest.min(len);
             self.pieces.push(Piece { number, from, to, len: part });
             (from, to, len) = (from + part, to + part, len - part);
@@ -277,7 +262,7 @@ impl Gather<'_> {
         let mut items = Vec::new();
         for pieces in pieces.chunk_by(|one, other| one.number == other.number) {
             let indices: Vec<Vec<u64>> =
-                pieces.iter().map(|piece| self.grid.index(piece.from)).collect();
+                pieces.iter().map(|piece| self.boxes.index(piece.from)).collect();
             let mut ranges: Vec<Range<u64>> = indices[0].iter().map(|&at| at..at + 1).collect();
             for (index, piece) in indices.iter().zip(pieces) {
                 for (range, &at) in ranges.iter_mut().zip(index) {
@@ -291,7 +276,7 @@ impl Gather<'_> {
             let len = len_of(&extent(&ranges), size);
             self.view.array.schunk.allow_scratch(len).doing(MAKE)?;
             resize(&mut items, len as usize).doing(MAKE)?;
-            self.view.read_tile((self.reading, &Fetched::default()), &ranges, &mut items)?;
+            self.view.read_tile((self.reading, &NOTHING_FETCHED), &ranges, &mut items)?;
             for (index, piece) in indices.iter().zip(pieces) {
                 let axes = index.iter().zip(&ranges);
                 let at = axes.fold(0, |at, (index, range)| {

@@ -17,7 +17,7 @@ use super::selection::{AxisIndex, AxisSelection};
 use super::transfer::{Given, ItemSource};
 use super::view::NDArrayView;
 use super::{Change, NDArray, NUMPY_FORMAT, cut};
-use crate::schunk::{Fetched, Reading};
+use crate::schunk::{NOTHING_FETCHED, Reading};
 use crate::support::memory::reserve;
 use crate::{Doing, ErrorKind, Reason, Result, SChunk, Threads};
 
@@ -325,7 +325,7 @@ impl NDArray {
                             let region = Region::of_box(from.ranges.iter().cloned());
                             let plan = Plan::of_region(&old, &region);
                             let sink = Sink::in_box(plan, item, (&larger, &from.to), bytes, false);
-                            let from = (&*schunk, &reading, &Fetched::default());
+                            let from = (&*schunk, &reading, &NOTHING_FETCHED);
                             readers.gather(from, sink, Threads::ONE)
                         })
                     };

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::boxes::extent;
+use super::boxes::{extent, own_ranges};
 use super::builder::Sources;
 use super::copy::number_of;
 use super::places::len_of;
 use super::view::NDArrayView;
 use super::{NDArray, NDArrayBuilder};
 use crate::dtype::Kind;
-use crate::schunk::Fetched;
+use crate::schunk::NOTHING_FETCHED;
 use crate::support::memory::{reserve, resize};
 use crate::{Doing, ErrorKind, Result};
 
@@ -94,27 +94,17 @@ impl NDArrayBuilder {
         };
         let room = self.memory() / self.threads().max(1);
         let ((text, format), typesize) = (view.dtype_text(), view.part().len);
-        let chunk = match view.region.dims[axis] {
-            Some(axis) => view.array.chunk_shape()[axis].max(1),
-            None => 1,
-        };
+        let chunk = view.grid(axis).chunk;
         let readings = (view.array.schunk.reading()?, indices.array.schunk.reading()?);
         let sources = Sources { arrays: &[view.array, indices.array], vlmeta: false };
         self.dtype_format(format).by_boxes(&shape, (&text, typesize), sources, &|ranges, bytes| {
-            let part = |own: &[u64]| -> Vec<Range<u64>> {
-                let axes = ranges.iter().zip(own).enumerate();
-                axes.map(|(number, (range, size))| match *size == 1 && number != axis {
-                    true => 0..1,
-                    false => range.clone(),
-                })
-                .collect()
-            };
-            let from = part(&asked);
+            let mut from = own_ranges(&asked, ranges);
+            from[axis] = ranges[axis].clone();
             let len = len_of(&extent(&from), dtype.size());
             indices.array.schunk.allow_scratch(len).doing(TAKE)?;
             let mut found = Vec::new();
             resize(&mut found, len as usize).doing(TAKE)?;
-            indices.read_tile((&readings.1, &Fetched::default()), &from, &mut found)?;
+            indices.read_tile((&readings.1, &NOTHING_FETCHED), &from, &mut found)?;
             swapped.apply(&mut found);
             let extents = extent(ranges);
             let steps = strides(&from);
@@ -129,7 +119,7 @@ impl NDArrayBuilder {
                 return Ok(());
             }
             items.sort_unstable();
-            let mut from = part(&own);
+            let mut from = own_ranges(&own, ranges);
             from[axis] = 0..1;
             let other = len_of(&extent(&from), typesize).max(1);
             let side = (room as u64 / other).clamp(1, chunk);
@@ -140,7 +130,7 @@ impl NDArrayBuilder {
                 let len = len_of(&extent(&from), typesize);
                 view.array.schunk.allow_scratch(len).doing(TAKE)?;
                 resize(&mut taken, len as usize).doing(TAKE)?;
-                view.read_tile((&readings.0, &Fetched::default()), &from, &mut taken)?;
+                view.read_tile((&readings.0, &NOTHING_FETCHED), &from, &mut taken)?;
                 let steps = strides(&from);
                 for (at, to) in items {
                     let at = place(*to, &extents, &steps, Some((axis, at - from[axis].start)));

@@ -6,11 +6,11 @@ use super::NDArray;
 use super::gather::READ;
 use super::places::{ItemPart, Sink, len_in_memory, len_of};
 use super::plan::{Items, POINT, Plan, Points};
-use super::region::Region;
+use super::region::{Positions, Region};
 use super::selection::{AxisVec, SelectedItems, Selection};
 use crate::dtype::SwapPlan;
 use crate::item::element::Element;
-use crate::schunk::Fetched;
+use crate::schunk::NOTHING_FETCHED;
 use crate::{Doing, Dtype, ErrorKind, Reason, Result};
 
 impl NDArray {
@@ -47,7 +47,7 @@ impl NDArray {
         let reading = schunk.reading()?;
         let gathered = self.geometry_now(&reading).and_then(|now| {
             let plan = Plan::new(now.as_ref().unwrap_or(geometry), items).doing(READ)?;
-            let from = (schunk, &reading, &Fetched::default());
+            let from = (schunk, &reading, &NOTHING_FETCHED);
             readers.gather(from, sink(plan), schunk.dparams().threads)
         });
         gathered.map_err(|error| schunk.at(error))
@@ -323,9 +323,36 @@ impl<'a> NDArrayView<'a> {
         array.check_type(item, (Some(&field.dtype), Some(&text)), size)
     }
 
+    /// Returns the chunks and blocks on an axis of the view.
+    pub(crate) fn grid(&self, axis: usize) -> Grid {
+        let (array, region) = (self.array, &self.region);
+        let Some(axis) = region.dims[axis] else { return Grid { offset: 0, chunk: 1, block: 1 } };
+        let (chunk, block) = (array.chunk_shape()[axis].max(1), array.block_shape()[axis].max(1));
+        match &region.positions[axis] {
+            Positions::Slice { start, step: 1, .. } => Grid { offset: start % chunk, chunk, block },
+            Positions::Slice { start, step: -1, .. } => {
+                Grid { offset: chunk - 1 - start % chunk, chunk, block }
+            }
+            Positions::Slice { step, .. } => {
+                let part = |size: u64| (size / step.unsigned_abs()).max(1);
+                Grid { offset: 0, chunk: part(chunk), block: part(block) }
+            }
+            Positions::List(_) => Grid { offset: 0, chunk, block },
+        }
+    }
+
     pub(crate) fn error(&self, kind: ErrorKind, detail: String) -> Reason {
         self.array.schunk.error(kind, detail)
     }
+}
+
+/// The chunks and blocks of an array on an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// The number of items in the first chunk before the first item of the view.
+    pub(crate) offset: u64,
+    pub(crate) chunk: u64,
+    pub(crate) block: u64,
 }
 
 /// The items of a view, without the array.

@@ -71,7 +71,7 @@ struct Chunk {
 }
 
 /// For reads without a fetch before.
-pub(super) static NOTHING: Fetched = Fetched { chunks: Vec::new(), spare: Vec::new() };
+pub(crate) static NOTHING_FETCHED: Fetched = Fetched { chunks: Vec::new(), spare: Vec::new() };
 
 impl Fetched {
     pub(crate) fn is_empty(&self) -> bool {

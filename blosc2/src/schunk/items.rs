@@ -7,7 +7,7 @@ use std::sync::Arc;
 use blosc2_format::frame::ChunkSize;
 
 use super::read::check_range;
-use super::{Access, Fetched, Reading, SChunk, Wanted};
+use super::{Access, Fetched, NOTHING_FETCHED, Reading, SChunk, Wanted};
 use crate::chunk::decompressor::to_items;
 use crate::item::element::{Element, bytes_of, make_items, with_bytes_mut};
 use crate::ndarray::Positions;
@@ -143,8 +143,9 @@ impl SChunk {
             })
         };
         if !self.is_remote(reading) {
-            let none = Fetched::default();
-            self.each_part(reading, start..stop, |index, part, _| read(index, part, &none))?;
+            self.each_part(reading, start..stop, |index, part, _| {
+                read(index, part, &NOTHING_FETCHED)
+            })?;
             return Ok(pieces.finish());
         }
         let mut parts = Vec::new();

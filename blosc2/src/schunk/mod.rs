@@ -49,7 +49,7 @@ use limits::MaxRead;
 pub use limits::default_max_read;
 use store::State;
 
-pub(crate) use fetch::{Fetched, Wanted, Window, fetch_ahead};
+pub(crate) use fetch::{Fetched, NOTHING_FETCHED, Wanted, Window, fetch_ahead};
 pub use files::{create_file, temporary_prefix};
 pub use frame::Revision;
 pub(crate) use frame::{Access, Reading};

@@ -11,7 +11,7 @@ use blosc2_format::frame::Offset;
 use blosc2_format::read_at::DEFAULT_REQUEST_COST;
 
 use super::coder::Worker;
-use super::fetch::{MOST, NOTHING, Wanted, Window, fetch_ahead};
+use super::fetch::{MOST, NOTHING_FETCHED, Wanted, Window, fetch_ahead};
 use super::limits::{MaxRead, SCRATCH, block_memory};
 use super::{Fetched, Reading, SChunk};
 use crate::chunk::decoder::Decoder;
@@ -179,7 +179,7 @@ impl SChunk {
         ranges: Option<&[Range<usize>]>,
         work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
     ) -> Result<R> {
-        self.with_chunk_or_fetched(reading, index, ranges, &NOTHING, work)
+        self.with_chunk_or_fetched(reading, index, ranges, &NOTHING_FETCHED, work)
     }
 
     /// Like [`with_chunk_in`](Self::with_chunk_in). Reads nothing if `fetched` contains the ranges, which were then
@@ -335,7 +335,7 @@ impl SChunk {
     ) -> Result<()> {
         // Without an allocation.
         if !self.is_remote(reading) {
-            return work(0..count, &NOTHING);
+            return work(0..count, &NOTHING_FETCHED);
         }
         let add = |number, window: &mut Window<'_>| {
             wanted(number).map_or(Ok(()), |wanted| window.add(0, wanted))

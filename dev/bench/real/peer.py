@@ -133,8 +133,8 @@ class Rows:
 class Columns:
     """A format of columns: a table, which has one column for each row of the array, or one array or its fields."""
 
-    def __init__(self, setting, is_table):
-        self.setting, self.is_table = setting, is_table
+    def __init__(self, setting, about, dtype):
+        self.setting, self.is_table, self.dtype = setting, about["is_table"], dtype
         self.is_default = setting == "default"
 
     def write(self, items, _, path):
@@ -147,14 +147,13 @@ class Columns:
         self.store(pa.table({name: array(column) for name, column in columns.items()}), path)
 
     def open(self, path):
-        dtype = np.load(os.path.join(SETS, NAME + ".npy"), mmap_mode="r").dtype
         source = self.source(path)
 
         def read(part):
             if part is Ellipsis:
-                return Rows(self.columns(source, None, None), dtype)
+                return Rows(self.columns(source, None, None), self.dtype)
             name = [f"c{part[0].start}"] if self.is_table else None
-            return Rows(self.columns(source, name, part[-1]), dtype)
+            return Rows(self.columns(source, name, part[-1]), self.dtype)
 
         return read, lambda: None
 
@@ -209,10 +208,8 @@ def libraries(dtype, about):
         yield ZarrPython("zstd 9", ZstdCodec(level=9))
         yield ZarrPython("Blosc zstd 5 shuffle", BloscCodec(cname="zstd", clevel=5, shuffle="shuffle"))
     if about["is_table"] or len(about["shape"]) == 1:
-        yield Vortex("default", about["is_table"])
-        yield Vortex("compact", about["is_table"])
-        yield Lance("default", about["is_table"])
-        yield Lance("zstd", about["is_table"])
+        for library, setting in ((Vortex, "default"), (Vortex, "compact"), (Lance, "default"), (Lance, "zstd")):
+            yield library(setting, about, dtype)
 
 
 def remove(name):

@@ -384,15 +384,9 @@ pub(super) fn current_entry(
     Ok(is_current(entry, kind, array, epoch).then(|| entry.clone()))
 }
 
-/// Whether the entry of an index of this kind describes the present state of a column. The number of places is only
-/// compared for a SUMMARY index: others can have reserved places.
+/// Whether the entry of an index of this kind describes the present state of a column. The kind determines how many
+/// places it has.
 fn is_current(entry: &Value, kind: &str, array: &NDArray, epoch: Option<u64>) -> bool {
-    let is_shape = |name: &str, shape: &[u64]| {
-        let found = entry.get(name).and_then(Value::as_list);
-        found.is_some_and(|found| {
-            found.iter().map(Value::as_u64).eq(shape.iter().map(|len| Some(*len)))
-        })
-    };
     let dtype = text(entry, "dtype").and_then(|dtype| Dtype::parse(&dtype).ok());
     let target = entry.get("target").and_then(|target| text(target, "source"));
     text(entry, "kind").as_deref() == Some(kind)
@@ -403,9 +397,14 @@ fn is_current(entry: &Value, kind: &str, array: &NDArray, epoch: Option<u64>) ->
         && target.as_deref() == Some("field")
         && entry.get("field") == Some(&Value::None)
         && dtype.as_ref() == array.dtype()
-        && (is_shape("shape", array.shape()) || kind != KIND)
-        && is_shape("chunks", array.chunk_shape())
-        && is_shape("blocks", array.block_shape())
+        && is_shape(entry, "chunks", array.chunk_shape())
+        && is_shape(entry, "blocks", array.block_shape())
+}
+
+fn is_shape(entry: &Value, name: &str, shape: &[u64]) -> bool {
+    let found = entry.get(name).and_then(Value::as_list);
+    found
+        .is_some_and(|found| found.iter().map(Value::as_u64).eq(shape.iter().map(|len| Some(*len))))
 }
 
 fn number(entry: &Value, name: &str) -> Option<u64> {
@@ -416,7 +415,7 @@ fn text(entry: &Value, name: &str) -> Option<String> {
     entry.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// The finest level of an index of a column.
+/// The finest level of a SUMMARY index of a column, if the index has the places of the column.
 fn current_level(
     parts: &Parts,
     entry: &Value,
@@ -424,7 +423,7 @@ fn current_level(
     array: &NDArray,
 ) -> Option<(&'static str, u64)> {
     let rows = array.shape()[0];
-    levels(array).into_iter().find(|(level, step)| {
+    let found = levels(array).into_iter().find(|(level, step)| {
         let Some(found) = entry.get("levels").and_then(|levels| levels.get(level)) else {
             return false;
         };
@@ -432,5 +431,6 @@ fn current_level(
             && number(found, "segment_len") == Some(*step)
             && number(found, "nsegments") == Some(rows.div_ceil(*step))
             && text(found, "path") == Some(path_of(parts, column.name(), level))
-    })
+    });
+    found.filter(|_| is_shape(entry, "shape", array.shape()))
 }
