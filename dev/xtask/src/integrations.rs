@@ -111,7 +111,8 @@ fn arrow() -> Result<()> {
     let venv = python(&ARROW)?;
     let mut clippy = run::cargo(["clippy", "--all-targets"]);
     run::run(clippy.args(ARROW_CRATE).args(["--", "-D", "warnings"]))?;
-    let mut test = run::cargo(["test", "--lib", "--test", "arrow"]);
+    // Some tests of containers need pyarrow.
+    let mut test = run::cargo(["test", "--lib", "--test", "arrow", "--test", "containers"]);
     test.args(ARROW_CRATE).args(["--", "--include-ignored"]);
     run::run(test.env("BLOSC2_TEST_PYTHON", &venv.python))?;
     run::run(run::cargo(["test", "--doc"]).args(ARROW_CRATE))?;

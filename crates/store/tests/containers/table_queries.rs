@@ -224,7 +224,7 @@ json.dump(expected, open("expected.json", "w"))
 // Python needs pyarrow, which the tests of Arrow install.
 #[cfg(feature = "arrow")]
 #[test]
-#[ignore = "needs Python; cargo xtask test runs it"]
+#[ignore = "needs Python: cargo xtask integrations arrow"]
 fn nested_columns_and_lists_with_nulls_are_read_as_python_reads_them() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
