@@ -300,9 +300,9 @@ impl SChunk {
         chunk: impl Into<Cow<'a, [u8]>>,
     ) -> Result<(), Reason> {
         let chunk = chunk.into();
-        let nbytes = check_readable(&chunk, self.max_read());
-        let nbytes = nbytes.map_err(|error| self.at(error))?;
+        let max_read = self.max_read();
         self.change_if(|state, _| {
+            let nbytes = check_readable(&state.outline, &chunk, max_read)?;
             // The chunks of an array are added only while the array is created.
             if !state.unfinished {
                 no_array(state)?;
@@ -334,10 +334,11 @@ impl SChunk {
         chunks: Vec<(usize, Cow<'_, [u8]>)>,
         end: Option<usize>,
     ) -> Result<(), Reason> {
-        let check =
-            |(_, chunk): &(_, Cow<'_, [u8]>)| check_readable(chunk, self.max_read()).map(drop);
-        chunks.iter().try_for_each(check).map_err(|error| self.at(error))?;
+        let max_read = self.max_read();
         self.change(|state, freed| {
+            for (_, chunk) in &chunks {
+                check_readable(&state.outline, chunk, max_read)?;
+            }
             let is_new = |index: usize| end.is_some_and(|end| index >= end);
             let mut sizes = Vec::with_capacity(chunks.len());
             for &(index, _) in chunks.iter().filter(|(index, _)| !is_new(*index)) {
@@ -385,12 +386,13 @@ impl SChunk {
         first: usize,
         mut slots: Vec<Slot<'_>>,
     ) -> Result<(), Reason> {
-        let checked = slots.iter().try_for_each(|slot| match slot {
-            Slot::New(chunk) => check_readable(chunk, self.max_read()).map(drop),
-            Slot::Kept(_) | Slot::Zeros => Ok(()),
-        });
-        checked.map_err(|error| self.at(error))?;
+        let max_read = self.max_read();
         self.change_if(|state, freed| {
+            for slot in &slots {
+                if let Slot::New(chunk) = slot {
+                    check_readable(&state.outline, chunk, max_read)?;
+                }
+            }
             let nchunks = state.nchunks();
             let is_tail = nchunks > 0
                 && state.outline.nbytes() == nchunks as u64 * chunksize as u64

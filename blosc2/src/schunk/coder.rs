@@ -19,7 +19,8 @@ pub(super) struct Coder {
     encoder: Option<Mutex<Encoder>>,
     /// The compression parameters of new chunks, if they differ from the parameters in the header.
     encoding: Option<CParams>,
-    /// In boxes, because a worker is taken and returned for each read.
+    /// The worker of the read that has this lock. Other reads at the same time use one of `workers`.
+    worker: Mutex<Option<Box<Worker>>>,
     #[allow(clippy::vec_box)]
     workers: Mutex<Vec<Box<Worker>>>,
     dparams: DParams,
@@ -38,9 +39,15 @@ pub(super) struct Worker {
 
 impl Coder {
     pub(super) fn new(dparams: DParams) -> Self {
-        let (workers, shape) = (Mutex::default(), Mutex::new(None));
-        let is_of_array = false;
-        Self { encoder: None, encoding: None, workers, dparams, is_of_array, shape }
+        Self {
+            encoder: None,
+            encoding: None,
+            worker: Mutex::default(),
+            workers: Mutex::default(),
+            dparams,
+            is_of_array: false,
+            shape: Mutex::default(),
+        }
     }
 
     /// Returns the coder of a copy, which has the same parameters without the closures.
@@ -62,13 +69,13 @@ impl Coder {
 
     pub(super) fn set_dparams(&mut self, params: DParams) {
         self.dparams = params;
-        self.workers.get_mut().clear();
+        self.drop_workers();
     }
 
     /// Sets whether an array spreads its work over the threads, so that each chunk is decompressed by one.
     pub(super) fn set_of_array(&mut self, is_of_array: bool) {
         self.is_of_array = is_of_array;
-        self.workers.get_mut().clear();
+        self.drop_workers();
     }
 
     /// Sets checked compression parameters, which differ from the parameters in the header.
@@ -161,19 +168,37 @@ impl Coder {
         Encoder::with_shape(params, Some(self.shape(frame)?))
     }
 
-    /// Returns a worker that no thread uses.
-    pub(super) fn worker(&self, frame: &Frame) -> Result<Box<Worker>> {
-        if let Some(worker) = self.workers.lock().pop() {
-            return Ok(worker);
+    /// Calls `work` with a worker that no other thread uses. After a panic the worker is dropped.
+    pub(super) fn with_worker<R>(
+        &self,
+        frame: &Frame,
+        work: impl FnOnce(&mut Worker) -> Result<R>,
+    ) -> Result<R> {
+        // One lock for the whole call costs less than one lock to take the worker and one to return it.
+        let mut kept = self.worker.try_lock();
+        let worker = kept.as_mut().and_then(|kept| kept.take());
+        let mut worker = match worker.or_else(|| self.workers.lock().pop()) {
+            Some(worker) => worker,
+            None => self.new_worker(frame)?,
+        };
+        let result = work(&mut worker);
+        match &mut kept {
+            Some(kept) => **kept = Some(worker),
+            None => self.workers.lock().push(worker),
         }
+        result
+    }
+
+    fn new_worker(&self, frame: &Frame) -> Result<Box<Worker>> {
         let threads = if self.is_of_array { Threads::ONE } else { self.dparams.threads };
         let params = self.dparams.clone().threads(threads);
         let decoder = Decoder::with_shape(&params, Some(self.shape(frame)?))?;
         Ok(Box::new(Worker { decoder, buffer: Vec::new() }))
     }
 
-    pub(super) fn give_back(&self, worker: Box<Worker>) {
-        self.workers.lock().push(worker);
+    fn drop_workers(&mut self) {
+        *self.worker.get_mut() = None;
+        self.workers.get_mut().clear();
     }
 
     /// Returns the shape of the array, or of the plain super-chunk, for codecs that use it.
@@ -193,7 +218,7 @@ impl Coder {
     /// Drops all fields that were derived from the outline.
     pub(super) fn forget(&mut self) {
         *self.shape.get_mut() = None;
-        self.workers.get_mut().clear();
+        self.drop_workers();
         self.encoder = None;
     }
 }

@@ -1,6 +1,7 @@
 //! Memory limits of reads of untrusted input.
 
 use blosc2_format::chunk;
+use blosc2_format::frame::Outline;
 
 use super::frame::Frame;
 use crate::{ErrorKind, Reason, Result};
@@ -40,10 +41,14 @@ pub(super) fn block_memory(header: &chunk::Header) -> u64 {
 }
 
 /// Checks that readers with default limits, or with this limit, can decompress the blocks of a chunk that is to be
-/// stored. Returns the decompressed size of the chunk in bytes.
-pub(super) fn check_readable(chunk: &[u8], max_read: Option<u64>) -> Result<u32, Reason> {
+/// stored in a frame. Returns the decompressed size of the chunk in bytes.
+pub(super) fn check_readable(
+    outline: &Outline,
+    chunk: &[u8],
+    max_read: Option<u64>,
+) -> Result<u32, Reason> {
     // Other faults of the chunk are reported when it is stored.
-    let Ok(header) = chunk::Header::parse(chunk) else { return Ok(0) };
+    let Ok(header) = outline.parse_chunk_header(chunk) else { return Ok(0) };
     let memory = block_memory(&header);
     let max = default_max_read(header.cbytes.into()).max(max_read.unwrap_or(0));
     if memory <= max {
@@ -95,6 +100,7 @@ impl MaxRead {
 #[cfg(test)]
 mod tests {
     use blosc2_format::chunk::{Encoder, Params};
+    use blosc2_format::frame::Layout;
 
     use super::*;
 
@@ -109,7 +115,8 @@ mod tests {
             bytes[4..8].copy_from_slice(&(1u32 << 30).to_le_bytes());
             bytes[8..12].copy_from_slice(&blocksize.to_le_bytes());
             bytes[12..16].copy_from_slice(&cbytes.to_le_bytes());
-            let checked = check_readable(&bytes, max_read);
+            let outline = Outline::new(params, Layout::Contiguous);
+            let checked = check_readable(&outline, &bytes, max_read);
             checked.map(drop).map_err(|error| error.kind())
         };
         assert_eq!(with(1 << 28, 100, None), Ok(()));

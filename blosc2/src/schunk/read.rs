@@ -196,38 +196,37 @@ impl SChunk {
             self.coder.has_postfilter().then(|| self.start_of(reading, index)).transpose()?;
         // To compare the checksum, the whole chunk is read.
         let fetched_ranges = ranges.filter(|_| !reading.state.is_unverified(index));
-        let mut worker = self.coder.worker(&self.frame)?;
-        let Worker { decoder, buffer } = &mut *worker;
-        decoder.set_place(index, start);
-        let admit = |header: &Header, decoder: &mut Decoder| -> Result<_> {
-            if header.is_compressed() {
-                // For some chunks, a part of the data takes memory for all data.
-                let whole = ranges
-                    .is_some_and(|ranges| ranges.iter().any(|range| takes_all(header, range)));
-                let nbytes = if whole { u64::from(header.nbytes) } else { 0 };
-                self.allow_scratch(nbytes.max(block_memory(header))).doing(READ)?;
-            }
-            let runs_closures = self.coder.has_postfilter()
-                || registered(header.codec(), &header.filters) != Closures::None;
-            if runs_closures {
-                decoder.update_shape(reading.array_meta(), || self.coder.shape(&self.frame))?;
-            }
-            Ok(if runs_closures { self.calling() } else { None })
-        };
-        let read = || {
+        let result = self.coder.with_worker(&self.frame, |Worker { decoder, buffer }| {
+            decoder.set_place(index, start);
+            let admit = |header: &Header, decoder: &mut Decoder| -> Result<_> {
+                if header.is_compressed() {
+                    // For some chunks, a part of the data takes memory for all data.
+                    let whole = ranges
+                        .is_some_and(|ranges| ranges.iter().any(|range| takes_all(header, range)));
+                    let nbytes = if whole { u64::from(header.nbytes) } else { 0 };
+                    self.allow_scratch(nbytes.max(block_memory(header))).doing(READ)?;
+                }
+                let runs_closures = self.coder.has_postfilter()
+                    || registered(header.codec(), &header.filters) != Closures::None;
+                if runs_closures {
+                    decoder.update_shape(reading.array_meta(), || self.coder.shape(&self.frame))?;
+                }
+                Ok(if runs_closures { self.calling() } else { None })
+            };
             if let Some((header, bytes)) = fetched.get(index) {
                 let _calling = admit(header, decoder)?;
                 reading.state.verify(index, header, bytes)?;
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
             }
-            let mut located = Some(reading.state.locate(index));
-            if let Some(Ok((located, header))) = &located
+            let located = reading.state.locate(index);
+            if let Ok((located, header)) = &located
                 && let Some(bytes) = located.in_memory(header)
             {
                 let _calling = admit(header, decoder)?;
                 reading.state.verify(index, header, bytes)?;
                 return work(&ChunkRef::trusted(bytes, header.clone()), decoder);
             }
+            let mut located = Some(located);
             let fetch = || {
                 let (located, header) =
                     located.take().unwrap_or_else(|| reading.state.locate(index))?;
@@ -243,9 +242,7 @@ impl SChunk {
             let (header, _calling) = reading.state.confirmed(&[index], fetch)?;
             reading.state.verify(index, &header, buffer)?;
             work(&ChunkRef::to_decompress(buffer)?, decoder)
-        };
-        let result = read();
-        self.coder.give_back(worker);
+        });
         result.map_err(|error| self.at(error.in_chunk(index)))
     }
 

@@ -57,7 +57,15 @@ impl<'a> Chunk<'a> {
     /// - [`Error::Format`]: the header, the block starts or the lengths violate a rule;
     /// - [`Error::Limit`]: a block has more than [`Limits::memory`] bytes.
     pub fn new(bytes: &'a [u8], limits: &Limits) -> Result<Self, Error> {
-        let header = Header::parse(bytes)?;
+        Self::with_header(bytes, Header::parse(bytes)?, limits)
+    }
+
+    /// Like [`new`](Self::new), for a header that was parsed from `bytes`.
+    pub(crate) fn with_header(
+        bytes: &'a [u8],
+        header: Header,
+        limits: &Limits,
+    ) -> Result<Self, Error> {
         let mut first = First::default();
         let chunk = Self::lay_out(bytes, header, limits, &mut first);
         let Some(chunk) = chunk else {

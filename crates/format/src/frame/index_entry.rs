@@ -16,7 +16,8 @@ impl Outline {
     pub(super) fn check_chunk(&self, bytes: &[u8], alone: bool) -> Result<chunk::Header, Error> {
         let wrong = |what: String| Err(Error::Argument(what));
         // Checks what a reader would reject before it decodes the blocks.
-        let header = Chunk::new(bytes, &Limits::default())?.header().clone();
+        let header = self.parse_chunk_header(bytes)?;
+        Chunk::with_header(bytes, header.clone(), &Limits::default())?;
         if header.cbytes as usize != bytes.len() {
             let (found, len) = (bytes.len(), header.cbytes);
             return wrong(format!("the chunk has {found} bytes, but its header states {len}"));

@@ -334,6 +334,15 @@ impl Outline {
         })
     }
 
+    /// Parses the header of a chunk as [`Header::parse`](chunk::Header::parse) does. Costs less for a
+    /// chunk with the parameters and the decoded size of an earlier chunk.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`Header::parse`](chunk::Header::parse).
+    pub fn parse_chunk_header(&self, chunk: &[u8]) -> Result<chunk::Header, FormatError> {
+        self.chunk_header.parse(chunk)
+    }
+
     /// Parses the header of the chunk at index `number`. `head` must start with this header. The
     /// chunk can occupy up to `room` bytes. `at` is the position of the chunk, for error messages.
     ///
@@ -350,7 +359,7 @@ impl Outline {
         at: u64,
         room: u64,
     ) -> Result<chunk::Header, Error> {
-        let header = self.chunk_header.parse(head).map_err(|error| error.moved(at))?;
+        let header = self.parse_chunk_header(head).map_err(|error| error.moved(at))?;
         let wrong = |rule, offset, expected: String, found: &dyn ToString| {
             Err(FormatError::of(rule, at + offset, expected, found.to_string()).into())
         };
