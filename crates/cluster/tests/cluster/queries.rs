@@ -117,7 +117,7 @@ const QUERIES: &[&str] = &[
     "SELECT year, count(*) FROM inferred GROUP BY year ORDER BY year",
     "SELECT inferred.year, count(*) FROM inferred JOIN parts USING (id) WHERE inferred.year = '2021' GROUP BY 1",
     "SELECT word, sum(id) FROM files GROUP BY word ORDER BY word NULLS LAST",
-    "SELECT lat, sum(rain), count(*) FROM rain WHERE time < 50 GROUP BY lat ORDER BY lat",
+    "SELECT lat, sum(value), count(*) FROM rain WHERE time < 50 GROUP BY lat ORDER BY lat",
     "SELECT word, count(*), sum(id), max(text) FROM directory GROUP BY word ORDER BY word NULLS LAST",
     "SELECT directory.id, t.text FROM directory JOIN t USING (id) WHERE directory.count > 490 ORDER BY 1",
 ];
