@@ -1,14 +1,14 @@
 //! Assignment of items that are broadcast to a selection.
 
-use std::iter;
 use std::ops::Range;
 
 use super::LazyExpr;
 use super::source::{Operand, Worker, open};
 use crate::ndarray::NDArray;
-use crate::ndarray::boxes::{can_broadcast, next_index};
+use crate::ndarray::boxes::{can_broadcast, extent, next_index, own_ranges};
 use crate::ndarray::region::{Positions, Region};
 use crate::ndarray::view::ItemType;
+use crate::support::memory::reserve;
 use crate::{Doing, Element, ErrorKind, Result, Selection};
 
 const ASSIGN: &str = "assign to an array";
@@ -22,7 +22,7 @@ impl NDArray {
     /// an axis of size 1 is repeated. The operand may have more axes than the selection, if the first ones have size 1.
     ///
     /// The broadcast items are not created in memory: the items of one chunk of this array are computed and written at a
-    /// time. The assignment is atomic, and holds the new compressed chunks in memory until it ends; see
+    /// time. Items that are repeated in several chunks are computed once. The assignment is atomic, and holds the new compressed chunks in memory until it ends; see
     /// [`transaction`](Self::transaction). To write items that have the shape of the selection, use
     /// [`write`](Self::write).
     ///
@@ -70,22 +70,35 @@ impl NDArray {
             return Ok(());
         }
         let assign = |array: &mut Self| {
-            let grid: Vec<Range<u64>> = tiles.iter().map(|tiles| 0..tiles.len() as u64).collect();
-            let mut number = vec![0; tiles.len()];
+            // Tiles with the same items of the operand follow each other.
+            let is_repeated = |axis: &usize| {
+                (axis + own.len()).checked_sub(shape.len()).is_none_or(|axis| own[axis] == 1)
+            };
+            let mut order: Vec<usize> = (0..shape.len()).collect();
+            order.sort_by_key(is_repeated);
+            let grid = order.iter().map(|axis| 0..tiles[*axis].len() as u64);
+            let grid: Vec<Range<u64>> = grid.collect();
+            let mut number = vec![0; order.len()];
+            let (mut found, mut computed) = (Vec::new(), None);
             loop {
-                let tile = tiles.iter().zip(&number).map(|(tiles, at)| tiles[*at as usize].clone());
-                let tile: Vec<Range<u64>> = tile.collect();
-                let ranges: Vec<Range<u64>> =
-                    iter::repeat_n(0..1, added).chain(tile.iter().cloned()).collect();
-                // The arrays of the operand are not locked during the write: two assignments in opposite directions
-                // would deadlock.
-                let found = {
+                let mut ranges = vec![0..1; added + order.len()];
+                for (axis, at) in order.iter().zip(&number) {
+                    ranges[added + axis] = tiles[*axis][*at as usize].clone();
+                }
+                let needed = Some((own_ranges(&own, &ranges), extent(&ranges)));
+                if computed != needed {
+                    // The arrays of the operand are not locked during the write: two assignments in opposite directions
+                    // would deadlock.
                     let context = open(&items.source, None)?;
                     let mut worker = Worker::new(&items.source, &context, &[]);
                     worker.prepare(&ranges)?;
-                    worker.tile(&ranges)?.to_vec()
-                };
-                array.write_box(&target, &tile, &found)?;
+                    let tile = worker.tile(&ranges)?;
+                    found.clear();
+                    reserve(&mut found, tile.len()).doing(ASSIGN)?;
+                    found.extend_from_slice(tile);
+                    computed = needed;
+                }
+                array.write_box(&target, &ranges[added..], &found)?;
                 if !next_index(&mut number, &grid) {
                     return Ok(());
                 }

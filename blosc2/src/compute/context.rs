@@ -6,7 +6,7 @@ use std::{fmt, ptr};
 use super::space::{Layout, Space};
 use crate::closures::{self, BoxError, Title, run_here};
 use crate::ndarray::NDArray;
-use crate::ndarray::boxes::own_ranges;
+use crate::ndarray::boxes::{Readings, own_ranges};
 use crate::ndarray::places::len_in_memory;
 use crate::ndarray::view::{Grid, NDArrayView};
 use crate::schunk::{Fetched, Reading, Window, fetch_ahead};
@@ -53,7 +53,7 @@ impl<'a> Input<'a> {
 /// An evaluation of an expression. Until it is dropped, the arrays of the expression do not change.
 pub(super) struct Context<'a> {
     inputs: Vec<Input<'a>>,
-    readings: Vec<(&'a NDArray, Reading<'a>)>,
+    readings: Readings<'a>,
     pub(super) threads: usize,
 }
 
@@ -68,18 +68,12 @@ impl<'a> Context<'a> {
         };
         let threads = threads.unwrap_or_else(default).for_any();
         let threads = closures::threads(threads).unsigned_abs().into();
-        let mut readings: Vec<(&NDArray, Reading<'_>)> = Vec::new();
-        for array in inputs.iter().map(|input| input.view.array()) {
-            // An array that occurs several times is read once.
-            if !readings.iter().any(|(other, _)| ptr::eq(*other, array)) {
-                readings.push((array, array.schunk().reading()?));
-            }
-        }
+        let readings = Readings::new(inputs.iter().map(|input| input.view.array()))?;
         Ok(Self { inputs, readings, threads })
     }
 
-    pub(super) fn arrays(&self) -> Vec<&'a NDArray> {
-        self.readings.iter().map(|(array, _)| *array).collect()
+    pub(super) fn arrays(&self) -> &[&'a NDArray] {
+        self.readings.arrays()
     }
 
     /// Returns the number of items of `size` bytes with this shape, if the read limit of at least one array allows their
@@ -90,7 +84,7 @@ impl<'a> Context<'a> {
             Error::new(ErrorKind::TooLarge, DOING, detail)
         })?;
         let mut limits =
-            self.readings.iter().map(|(array, _)| array.schunk().allow(bytes as u64).doing(DOING));
+            self.arrays().iter().map(|array| array.schunk().allow(bytes as u64).doing(DOING));
         let first = limits.next().unwrap_or(Ok(()));
         if first.is_err() && !limits.any(|limit| limit.is_ok()) {
             first?;
@@ -116,20 +110,11 @@ impl<'a> Context<'a> {
     /// Adds the compressed blocks that the items of a box need to a window.
     pub(super) fn wanted(&self, ranges: &[Range<u64>], window: &mut Window<'_>) -> Result<()> {
         self.inputs.iter().try_for_each(|Input { view, .. }| {
-            let index = self.index(view.array());
+            let index = self.readings.index(view.array());
             let own = own_ranges(&view.shape(), ranges);
-            let mut wanted = view.wanted(&self.readings[index].1, &own)?.into_iter();
+            let mut wanted = view.wanted(self.readings.of(view.array()), &own)?.into_iter();
             wanted.try_for_each(|wanted| window.add(index, wanted))
         })
-    }
-
-    /// Returns the index of an array among the arrays of the expression.
-    fn index(&self, array: &NDArray) -> usize {
-        let found = self.readings.iter().position(|(other, _)| ptr::eq(*other, array));
-        match found {
-            Some(index) => index,
-            None => unreachable!("`new` starts to read all arrays"),
-        }
     }
 
     /// Calls `work` with the numbers below `count`, in ascending ranges. From a storage with a high latency, the chunks
@@ -141,7 +126,7 @@ impl<'a> Context<'a> {
         wanted: impl Fn(usize, &mut Window<'_>) -> Result<()> + Sync,
         mut work: impl FnMut(Range<usize>, &[Fetched]) -> Result<bool>,
     ) -> Result<()> {
-        let sources = self.readings.iter().map(|(array, reading)| (array.schunk(), reading));
+        let sources = self.arrays().iter().map(|array| (array.schunk(), self.readings.of(array)));
         let sources: Vec<_> = sources.collect();
         fetch_ahead(&sources, count, wanted, |numbers, fetched| work(numbers, fetched))
     }
@@ -154,7 +139,7 @@ impl<'a> Context<'a> {
     ) -> Result<R> {
         // The closure may use the arrays.
         let _calling: Vec<_> =
-            self.readings.iter().filter_map(|(array, _)| array.schunk().calling()).collect();
+            self.arrays().iter().filter_map(|array| array.schunk().calling()).collect();
         run_here(Title::Method(name), work).doing(DOING)
     }
 
@@ -189,9 +174,9 @@ impl<'c> Access<'c> {
 
     /// Returns the read of an array, and its chunks that were fetched ahead, if there are any.
     pub(super) fn reading(&self, array: &NDArray) -> (&'c Reading<'c>, Option<&'c Fetched>) {
-        let index = self.context.index(array);
-        let window = self.window.get(index).filter(|window| !window.is_empty());
-        (&self.context.readings[index].1, window)
+        let readings = &self.context.readings;
+        let window = self.window.get(readings.index(array)).filter(|window| !window.is_empty());
+        (readings.of(array), window)
     }
 
     /// Returns the chunks that were fetched for the box that was prepared last. `view` is that of an input.

@@ -3,9 +3,14 @@
 use std::ops::Range;
 
 use super::number::{Numeric, Reducible};
-use crate::ndarray::view::NDArrayView;
+use super::source::Items;
+use crate::item::element::bytes_of;
+use crate::ndarray::boxes::extent;
+use crate::ndarray::builder::Sources;
+use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::ndarray::{NDArray, NDArrayBuilder};
-use crate::{ErrorKind, Result};
+use crate::support::memory::reserve;
+use crate::{Doing, ErrorKind, Result, Threads};
 
 const COMPUTE: &str = "compute a cumulative result";
 
@@ -14,8 +19,7 @@ impl NDArrayBuilder {
     /// up to the same position on `axis`. NumPy: `cumulative_sum`, `cumsum`. Python: `cumulative_sum`.
     ///
     /// The items of the result have the type of [sums](Numeric::Sum). As in NumPy, the items are added in order, in this
-    /// type; integers wrap around. One chunk of the result is in memory at a time. If the call fails, the array at the
-    /// [target](Self::target) is incomplete.
+    /// type; integers wrap around. One chunk of the result is in memory at a time.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -74,54 +78,59 @@ impl NDArrayBuilder {
             let detail = format!("the array has {} axes, asked for axis {axis}", shape.len());
             return Err(source.error(ErrorKind::InvalidArgument, detail).doing(COMPUTE));
         }
-        let mut result = self.zeros::<T::Sum>(&shape[..])?;
-        let chunks = result.chunk_shape().to_vec();
-        // For each column of chunks, the chunks on the axis one after the other.
-        let mut columns = shape.clone();
-        columns[axis] = columns[axis].min(1);
-        let mut column = vec![0; shape.len()];
-        let mut carried: Vec<T::Sum> = Vec::new();
-        while columns.iter().zip(&column).all(|(size, at)| at < size) {
-            let mut ranges: Vec<Range<u64>> = (column.iter().zip(&chunks).zip(&shape))
-                .map(|((start, chunk), size)| *start..(start + chunk).min(*size))
-                .collect();
-            let inner: usize =
-                ranges[axis + 1..].iter().map(|range| (range.end - range.start) as usize).product();
-            let mut start = 0;
-            while start < shape[axis] {
-                let end = start.saturating_add(chunks[axis]).min(shape[axis]);
-                ranges[axis] = start..end;
-                let items: Vec<T> = source.read(&ranges[..])?;
-                let run = (end - start) as usize * inner;
-                let mut results: Vec<T::Sum> = Vec::with_capacity(items.len());
-                for (outer, rows) in items.chunks_exact(run).enumerate() {
-                    for (at, item) in rows.iter().enumerate() {
-                        // The result of the item before, on the axis.
-                        let before = match at.checked_sub(inner) {
-                            Some(before) => Some(results[outer * run + before]),
-                            None => carried.get(outer * inner + at).copied(),
-                        };
-                        results.push(match before {
-                            Some(before) => combine(before, *item),
-                            None => item.widen(),
-                        });
+        let items = Items::<T>::of(source.clone()).doing(COMPUTE)?;
+        let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T::Sum>())?;
+        let (array, threads) = (source.array(), Threads::new(self.threads().max(1)));
+        let reading = array.schunk().reading()?;
+        let sources = Sources { arrays: &[array], vlmeta: false };
+        self.in_boxes(&shape, (&dtype, typesize), sources, &mut |chunks, put| {
+            // For each column of chunks, the chunks on the axis one after the other.
+            let mut columns = shape.clone();
+            columns[axis] = columns[axis].min(1);
+            let mut column = vec![0; shape.len()];
+            let mut carried: Vec<T::Sum> = Vec::new();
+            while columns.iter().zip(&column).all(|(size, at)| at < size) {
+                let mut ranges: Vec<Range<u64>> = (column.iter().zip(chunks).zip(&shape))
+                    .map(|((start, chunk), size)| *start..(start + chunk).min(*size))
+                    .collect();
+                let inner = extent(&ranges[axis + 1..]).iter().product::<u64>() as usize;
+                let mut start = 0;
+                while start < shape[axis] {
+                    let end = start.saturating_add(chunks[axis]).min(shape[axis]);
+                    ranges[axis] = start..end;
+                    let items = items.read_box(threads, &reading, &ranges)?;
+                    let run = (end - start) as usize * inner;
+                    let mut results: Vec<T::Sum> = Vec::new();
+                    reserve(&mut results, items.len()).doing(COMPUTE)?;
+                    for (outer, rows) in items.chunks_exact(run).enumerate() {
+                        for (at, item) in rows.iter().enumerate() {
+                            // The result of the item before, on the axis.
+                            let before = match at.checked_sub(inner) {
+                                Some(before) => Some(results[outer * run + before]),
+                                None => carried.get(outer * inner + at).copied(),
+                            };
+                            results.push(match before {
+                                Some(before) => combine(before, *item),
+                                None => item.widen(),
+                            });
+                        }
                     }
+                    carried.clear();
+                    let last = results.chunks_exact(run).flat_map(|rows| &rows[run - inner..]);
+                    carried.extend(last);
+                    put(&ranges, &bytes_of(&results))?;
+                    start = end;
                 }
                 carried.clear();
-                let last = results.chunks_exact(run).flat_map(|rows| &rows[run - inner..]);
-                carried.extend(last);
-                result.write(&ranges[..], &results)?;
-                start = end;
-            }
-            carried.clear();
-            for at in (0..column.len()).rev() {
-                column[at] += if at == axis { 1 } else { chunks[at] };
-                if column[at] < columns[at] || at == 0 {
-                    break;
+                for at in (0..column.len()).rev() {
+                    column[at] += if at == axis { 1 } else { chunks[at] };
+                    if column[at] < columns[at] || at == 0 {
+                        break;
+                    }
+                    column[at] = 0;
                 }
-                column[at] = 0;
             }
-        }
-        Ok(result)
+            Ok(())
+        })
     }
 }

@@ -4,7 +4,7 @@ use super::LazyExpr;
 use super::context::DOING;
 use super::histogram::Bins;
 use super::lanes::{Accumulator, BLOCK, Both, LANES, Strip, each_strip};
-use super::number::{Real, Reducible};
+use super::number::{Numeric, Real, Reducible};
 use super::output::Output;
 use super::reduce::Reducer;
 use super::reducers::Extreme;
@@ -20,12 +20,13 @@ use crate::{Error, ErrorKind, Result};
 /// let statistics = array.lazy::<f64>().describe(&[0.0, 5.0, 10.0])?;
 /// assert_eq!((statistics.count, statistics.nan_count), (3, 1));
 /// assert_eq!((statistics.min, statistics.max, statistics.mean), (Some(1.0), Some(6.0), 3.0));
+/// assert_eq!((statistics.sum, statistics.var), (9.0, 14.0 / 3.0));
 /// assert_eq!(statistics.histogram, [2, 1]);
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Description<T> {
+pub struct Description<T: Numeric> {
     /// The number of items that are not NaN. All other statistics except `nan_count` ignore NaN.
     pub count: u64,
     /// The number of items that are NaN.
@@ -34,9 +35,13 @@ pub struct Description<T> {
     pub min: Option<T>,
     /// The largest item; `None` if `count` is 0.
     pub max: Option<T>,
+    /// The sum; see [`LazyExpr::sum`]. It is 0 if `count` is 0.
+    pub sum: T::Sum,
     /// The arithmetic mean; NaN if `count` is 0.
     pub mean: f64,
-    /// The standard deviation (`ddof` is 0); NaN if `count` is 0.
+    /// The variance (`ddof` is 0); NaN if `count` is 0. That of a sample (`ddof` is 1) is `var * count / (count - 1)`.
+    pub var: f64,
+    /// The standard deviation: the square root of `var`.
     pub std: f64,
     /// The number of items in each bin of the histogram; empty if no edges were passed.
     pub histogram: Vec<u64>,
@@ -65,6 +70,8 @@ impl<S: Source<Item: Real>, O> LazyExpr<S, O> {
     /// let columns = array.lazy::<f32>().axes(0).describe(&[])?;
     /// assert_eq!(columns.shape(), [2]);
     /// assert_eq!((columns.items()[0].count, columns.items()[1].max), (1, Some(6.0)));
+    /// let sums: Vec<f32> = columns.items().iter().map(|stats| stats.sum).collect();
+    /// assert_eq!(sums, [1.0, 8.0]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
@@ -198,13 +205,16 @@ impl<T: Real> Reducer<T> for Describe<'_> {
     fn finish(&self, from: Part<T>, _: u64) -> Result<Description<T>> {
         let Part { nans, count, range: Both(min, max), sums: Both(total, moments), histogram } =
             from;
+        let variance = T::variance(&moments, 0);
         Ok(Description {
             count,
             nan_count: nans,
             min: (count > 0).then(|| min.number()),
             max: (count > 0).then(|| max.number()),
+            sum: T::sum(&total),
             mean: T::mean_f64(&total, count),
-            std: T::variance(&moments, 0).sqrt(),
+            var: variance,
+            std: variance.sqrt(),
             histogram,
         })
     }

@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use super::number::Numeric;
+use super::source::Items;
 use crate::item::element::bytes_of;
 use crate::ndarray::boxes::extent;
 use crate::ndarray::builder::Sources;
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::ndarray::{NDArray, NDArrayBuilder};
-use crate::{Doing, ErrorKind, Result};
+use crate::{Doing, ErrorKind, Result, Threads};
 
 const DIFF: &str = "compute differences";
 
@@ -41,20 +42,21 @@ impl NDArrayBuilder {
         axis: usize,
     ) -> Result<NDArray> {
         let view = source.into();
-        view.check_type(ItemType::of::<T>()).doing(DIFF)?;
+        let items = Items::<T>::of(view.clone()).doing(DIFF)?;
         let mut shape = view.shape();
         if axis >= shape.len() {
             let detail = format!("the array has {} axes, asked for axis {axis}", shape.len());
             return Err(view.error(ErrorKind::InvalidArgument, detail).doing(DIFF));
         }
         shape[axis] = shape[axis].saturating_sub(n as u64);
-        let sources = Sources { arrays: &[view.array()], vlmeta: false };
-        let dtype = T::dtype().to_string();
-        self.by_boxes(&shape, (&dtype, size_of::<T>()), sources, &|ranges, bytes| {
+        let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
+        let (sources, reading) =
+            (Sources { arrays: &[view.array()], vlmeta: false }, view.array().schunk().reading()?);
+        self.by_boxes(&shape, (&dtype, typesize), sources, &|ranges, bytes| {
             let mut from: Vec<Range<u64>> = ranges.to_vec();
             // The result has items, so that the axis is longer than `n`.
             from[axis].end += n as u64;
-            let mut items: Vec<T> = view.read(&from[..])?;
+            let mut items = items.read_box(Threads::ONE, &reading, &from)?;
             let sizes = extent(&from);
             let inner = sizes[axis + 1..].iter().product::<u64>() as usize;
             let size = sizes[axis] as usize;

@@ -143,8 +143,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         let all: Vec<usize> = (0..shape.len()).collect();
         let space = context.space::<S::Item>(&shape)?;
         let tiles = space.tiles(&all);
-        let arrays = context.arrays();
-        let sources = Sources { arrays: &arrays, vlmeta };
+        let sources = Sources { arrays: context.arrays(), vlmeta };
         // The workers of threads, each with the number of the new chunk for which the worker was prepared.
         let workers = Mutex::new(Vec::<(usize, Worker<'_, S>)>::new());
         let size = size_of::<S::Item>();

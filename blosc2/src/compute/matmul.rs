@@ -4,12 +4,14 @@ use std::ops::Range;
 
 use parking_lot::Mutex;
 
-use crate::item::element::zeroed;
-use crate::ndarray::boxes::{extent, next_index, own_ranges};
+use super::source::Items;
+use crate::item::element::{bytes_of, zeroed};
+use crate::ndarray::boxes::{Readings, each_part, extent, next_index, own_ranges};
+use crate::ndarray::builder::Sources;
 use crate::ndarray::places::len_of;
-use crate::ndarray::view::{ItemType, NDArrayView};
+use crate::ndarray::view::{Grid, ItemType, NDArrayView};
 use crate::ndarray::{Arithmetic, NDArray, NDArrayBuilder, parallel};
-use crate::{Doing, Error, ErrorKind, Result};
+use crate::{Doing, Error, ErrorKind, Result, Threads};
 
 const MULTIPLY: &str = "multiply arrays";
 
@@ -25,8 +27,7 @@ impl NDArrayBuilder {
     /// processor. The result does not depend on the number of threads.
     ///
     /// The product is computed in parts of [`max_memory`](Self::max_memory), each with the corresponding parts of both
-    /// arrays. [`CParams::threads`](crate::CParams::threads) sets the number of threads. If the call fails, the array at
-    /// the [target](Self::target) is incomplete.
+    /// arrays. [`CParams::threads`](crate::CParams::threads) sets the number of threads.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -139,86 +140,110 @@ fn multiply<T: Arithmetic>(
     batch: Vec<u64>,
     summed: usize,
 ) -> Result<NDArray> {
-    a.check_type(ItemType::of::<T>()).doing(MULTIPLY)?;
-    b.check_type(ItemType::of::<T>()).doing(MULTIPLY)?;
+    let [own_a, own_b] = [a, b].map(|view| Items::<T>::of(view.clone()).doing(MULTIPLY));
+    let (own_a, own_b) = (own_a?, own_b?);
     let (outer, shapes) = (batch.len(), (a.shape(), b.shape()));
     let rows = shapes.0.len() - outer - summed;
     let (rows, sums) = (&shapes.0[outer..outer + rows], &shapes.0[outer + rows..]);
     let shape = [&batch, rows, &shapes.1[outer + summed..]].concat();
     let (memory, threads) = (builder.memory() / size_of::<T>(), builder.threads().max(1));
-    let mut result = builder.zeros::<T>(&shape[..])?;
+    let all_threads = Threads::new(threads);
+    let groups = [0..outer, outer..outer + rows.len(), outer + rows.len()..shape.len()];
     // The items of the part of the result, and those of each array.
     let room = (memory as u64 / 4).max(1);
-    let groups = [0..outer, outer..outer + rows.len(), outer + rows.len()..shape.len()];
-    let sides = part_of(result.chunk_shape(), &shape, &groups, room);
-    let size = |group: &Range<usize>| len_of(&sides[group.clone()], 1).max(1);
-    let [count, m, n] = groups.each_ref().map(size);
-    // The items of the summed axes that are read together.
-    let mut left = (room / (count * m.max(n))).max(1);
-    let mut steps: Vec<u64> = sums.to_vec();
-    for step in steps.iter_mut().rev() {
-        *step = (*step).min(left);
-        left = (left / (*step).max(1)).max(1);
-    }
-    each_part(&shape, &sides, &mut |ranges| {
-        let [batch, rows, columns] = groups.each_ref().map(|group| &ranges[group.clone()]);
-        let count = |ranges: &[Range<u64>]| len_of(&extent(ranges), 1) as usize;
-        let (m, n) = (count(rows), count(columns));
-        let mut items = zeroed::<T>(count(ranges)).doing(MULTIPLY)?;
-        let own = [a, b].map(|view| own_ranges(&view.shape()[..outer], batch));
-        each_part(sums, &steps, &mut |summed| {
-            let k = count(summed);
-            let boxes = [[&own[0], rows, summed].concat(), [&own[1], summed, columns].concat()];
-            let read = [a, b].map(|_| Mutex::new(Vec::new()));
-            parallel::each(
-                threads,
-                2,
-                || Ok(()),
-                |(), side| {
-                    *read[side].lock() = [a, b][side].read::<Vec<T>>(&boxes[side][..])?;
-                    Ok(())
-                },
-            )?;
-            let [a, b] = read.map(Mutex::into_inner);
-            // The matrices of the batch, each in parts of some rows.
-            let part = m.div_ceil(threads);
-            let mut parts = Vec::new();
-            let mut index: Vec<u64> = batch.iter().map(|range| range.start).collect();
-            for items in items.chunks_exact_mut(m * n) {
-                let [at, other] = own.each_ref().map(|own| {
-                    own.iter().zip(&index).fold(0, |all, (range, at)| {
-                        let size = range.end - range.start;
-                        all * size
-                            + at.checked_sub(range.start).filter(|at| *at < size).unwrap_or(0)
-                    })
-                });
-                for (number, items) in items.chunks_mut(part * n).enumerate() {
-                    let from = at as usize * m * k + number * part * k;
-                    parts.push(Mutex::new((items, from, other as usize * k * n)));
+    let (dtype, typesize) = builder.dtype_of_type(ItemType::of::<T>())?;
+    let readings = Readings::new([a.array(), b.array()])?;
+    let sources = Sources { arrays: readings.arrays(), vlmeta: false };
+    builder.in_boxes(&shape, (&dtype, typesize), sources, &mut |chunks, put| {
+        let grids = (0..summed).map(|at| [a.grid(outer + rows.len() + at), b.grid(outer + at)]);
+        let grids: Vec<[Grid; 2]> = grids.collect();
+        let block =
+            |(size, grids): (&u64, &[Grid; 2])| grids[0].block.max(grids[1].block).min(*size);
+        let block: u64 = sums.iter().zip(&grids).map(block).product();
+        let sides = part_of(chunks, &shape, &groups, room, block);
+        // The items of the summed axes that are read together.
+        let left = (room / operands(&sides, &groups)).max(1);
+        let steps = steps(sums, &grids, left);
+        each_part(&shape, &sides, &mut |ranges| {
+            let [batch, rows, columns] = groups.each_ref().map(|group| &ranges[group.clone()]);
+            let count = |ranges: &[Range<u64>]| len_of(&extent(ranges), 1) as usize;
+            let (m, n) = (count(rows), count(columns));
+            let mut items = zeroed::<T>(count(ranges)).doing(MULTIPLY)?;
+            let own = [a, b].map(|view| own_ranges(&view.shape()[..outer], batch));
+            each_part(sums, &steps, &mut |summed| {
+                let k = count(summed);
+                let read = |items: &Items<'_, T>, ranges: [&[Range<u64>]; 3]| {
+                    let reading = readings.of(items.view().array());
+                    items.read_box(all_threads, reading, &ranges.concat())
+                };
+                let a = read(&own_a, [&own[0], rows, summed])?;
+                let b = read(&own_b, [&own[1], summed, columns])?;
+                // The matrices of the batch, each in parts of some rows.
+                let part = m.div_ceil(threads);
+                let mut parts = Vec::new();
+                let mut index: Vec<u64> = batch.iter().map(|range| range.start).collect();
+                for items in items.chunks_exact_mut(m * n) {
+                    let [at, other] = own.each_ref().map(|own| {
+                        own.iter().zip(&index).fold(0, |all, (range, at)| {
+                            let size = range.end - range.start;
+                            all * size
+                                + at.checked_sub(range.start).filter(|at| *at < size).unwrap_or(0)
+                        })
+                    });
+                    for (number, items) in items.chunks_mut(part * n).enumerate() {
+                        let from = at as usize * m * k + number * part * k;
+                        parts.push(Mutex::new((items, from, other as usize * k * n)));
+                    }
+                    next_index(&mut index, batch);
                 }
-                next_index(&mut index, batch);
-            }
-            parallel::each(
-                threads,
-                parts.len(),
-                || Ok(()),
-                |(), number| {
-                    let (items, at, other) = &mut *parts[number].lock();
-                    let rows = items.len() / n;
-                    let (a, b) = (&a[*at..*at + rows * k], &b[*other..*other + k * n]);
-                    T::multiply(items, a, b, [rows, k, n]);
-                    Ok(())
-                },
-            )
-        })?;
-        result.write(ranges, &items)
-    })?;
-    Ok(result)
+                parallel::each(
+                    threads,
+                    parts.len(),
+                    || Ok(()),
+                    |(), number| {
+                        let (items, at, other) = &mut *parts[number].lock();
+                        let rows = items.len() / n;
+                        let (a, b) = (&a[*at..*at + rows * k], &b[*other..*other + k * n]);
+                        T::multiply(items, a, b, [rows, k, n]);
+                        Ok(())
+                    },
+                )
+            })?;
+            put(ranges, &bytes_of(&items))
+        })
+    })
 }
 
-/// Returns the sides of the parts of a result, which consist of chunks and have up to `room` items. The rows and columns
-/// (the second and third group of axes) have similar numbers of items, so that few items are read.
-fn part_of(chunks: &[u64], shape: &[u64], groups: &[Range<usize>; 3], room: u64) -> Vec<u64> {
+/// Returns the steps on the summed axes, of up to `left` items together. A step consists of entire chunks of both arrays if
+/// they fit, otherwise of entire blocks, so that few blocks are decompressed for several steps.
+fn steps(sums: &[u64], grids: &[[Grid; 2]], mut left: u64) -> Vec<u64> {
+    let mut steps = sums.to_vec();
+    for (step, [one, two]) in steps.iter_mut().zip(grids).rev() {
+        let units = [one.chunk.max(two.chunk), one.block.max(two.block)];
+        let unit = units.into_iter().find(|unit| *unit <= left).unwrap_or(1);
+        *step = (*step).min(left - left % unit);
+        left = (left / (*step).max(1)).max(1);
+    }
+    steps
+}
+
+/// Returns the number of items of the larger array for each item of the summed axes. `sides` are those of a part of the
+/// result.
+fn operands(sides: &[u64], groups: &[Range<usize>; 3]) -> u64 {
+    let [count, m, n] = groups.each_ref().map(|group| len_of(&sides[group.clone()], 1));
+    count.saturating_mul(m.max(n)).max(1)
+}
+
+/// Returns the sides of the parts of a result. They consist of chunks and have up to `room` items, and so have the items of
+/// each array for `least` items of the summed axes. The rows and columns (the second and third group of axes) have similar
+/// numbers of items, so that few items are read.
+fn part_of(
+    chunks: &[u64],
+    shape: &[u64],
+    groups: &[Range<usize>; 3],
+    room: u64,
+    least: u64,
+) -> Vec<u64> {
     let mut sides = chunks.to_vec();
     loop {
         // The last axis of a group that is not complete.
@@ -230,31 +255,11 @@ fn part_of(chunks: &[u64], shape: &[u64], groups: &[Range<usize>; 3], room: u64)
             false => (axis(columns), axis(rows)),
         };
         let Some(axis) = rows.or(columns).or(axis(batch)) else { return sides };
-        if len_of(&sides, 2) > room {
+        let mut grown = sides.clone();
+        grown[axis] *= 2;
+        if len_of(&grown, 1) > room || operands(&grown, groups).saturating_mul(least) > room {
             return sides;
         }
-        sides[axis] *= 2;
-    }
-}
-
-/// Calls `visit` for each part of an array, in C order.
-fn each_part(
-    shape: &[u64],
-    sides: &[u64],
-    visit: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
-) -> Result<()> {
-    if shape.contains(&0) {
-        return Ok(());
-    }
-    let counts = shape.iter().zip(sides).map(|(size, side)| 0..size.div_ceil(*side));
-    let counts: Vec<Range<u64>> = counts.collect();
-    let mut number = vec![0; shape.len()];
-    loop {
-        let axes = number.iter().zip(shape.iter().zip(sides));
-        let part = axes.map(|(at, (size, side))| at * side..((at + 1) * side).min(*size));
-        visit(&part.collect::<Vec<_>>())?;
-        if !next_index(&mut number, &counts) {
-            return Ok(());
-        }
+        sides = grown;
     }
 }

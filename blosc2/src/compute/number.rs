@@ -41,8 +41,8 @@ pub trait Numeric: Element + Default + PartialEq + Reducible {
     type Variance: Element;
 }
 
-/// An item type that [`describe`](super::LazyExpr::describe) accepts: every [`Numeric`] type except complex numbers.
-/// This trait is sealed.
+/// An item type that [`describe`](super::LazyExpr::describe), [`select_in`](super::LazyExpr::select_in) and the methods
+/// that [sort](crate::NDArrayBuilder::sort) accept: every [`Numeric`] type except complex numbers. This trait is sealed.
 ///
 /// ```
 /// use blosc2::compute::Real;

@@ -108,8 +108,7 @@ fn store(
     (dtype, size): (&str, usize),
     compute: &Compute<'_>,
 ) -> Result<NDArray> {
-    let arrays = context.arrays();
-    let sources = Sources { arrays: &arrays, vlmeta: false };
+    let sources = Sources { arrays: context.arrays(), vlmeta: false };
     let shape = axes.result_shape();
     builder.by_chunks(&shape, (dtype, size), sources, &|team, scratch, number| {
         team.by_blocks(scratch, number, &|ranges, bytes| {

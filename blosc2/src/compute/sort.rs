@@ -4,16 +4,19 @@
 //! consecutive groups of limited size. The groups are merged independently of each other, on several threads.
 
 use std::cmp::Ordering;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::path::PathBuf;
 
 use super::number::Real;
+use super::source::Items;
 use super::spill::{Packer, Part, Payload, Run, SORT, Spill, Unpacker};
-use crate::ndarray::builder::Put;
-use crate::ndarray::view::{ItemType, NDArrayView};
+use crate::ndarray::builder::{Put, Sources};
+use crate::ndarray::view::NDArrayView;
 use crate::ndarray::{NDArray, NDArrayBuilder, parallel};
+use crate::schunk::Reading;
 use crate::support::memory::reserve;
-use crate::{Doing, Element, ErrorKind, Result};
+use crate::{Doing, Element, ErrorKind, Result, Threads};
 
 /// A part of a run has at least this number of records, unless the run is very short.
 const PART: usize = 1024;
@@ -47,7 +50,8 @@ impl NDArrayBuilder {
     pub fn sort<'a, T: Real>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let source = source.into();
         let sorter = Sorter::new(&self, &source, |key: T, _| (key, ()), None)?;
-        self.in_order(source.len(), &mut |put| {
+        let (sources, len) = (Sources { arrays: &[source.array()], vlmeta: false }, source.len());
+        self.in_order(sources, len, || Ok(len), &mut |put| {
             let mut keys = Vec::new();
             sorter.sorted(&mut |records| {
                 keys.clear();
@@ -75,7 +79,8 @@ impl NDArrayBuilder {
     pub fn argsort<'a, T: Real>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let source = source.into();
         let sorter = Sorter::new(&self, &source, |key: T, at| (key, at as i64), None)?;
-        self.in_order(source.len(), &mut |put| {
+        let (sources, len) = (Sources { arrays: &[source.array()], vlmeta: false }, source.len());
+        self.in_order(sources, len, || Ok(len), &mut |put| {
             let mut positions = Vec::new();
             sorter.sorted(&mut |records| {
                 positions.clear();
@@ -101,13 +106,22 @@ impl NDArrayBuilder {
     pub fn unique<'a, T: Real>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let source = source.into();
         let sorter = Sorter::new(&self, &source, |key: T, _| (key, ()), Some(|(), ()| ()))?;
-        let (run, spill) = sorter.merged()?;
-        self.keys(&run, &spill, |(key, ())| key)
+        let sources = Sources { arrays: &[source.array()], vlmeta: false };
+        let builder = self.limited_as(sources);
+        builder.check_order::<T>(source.len())?;
+        builder.place::<T>(|store| {
+            let merged = sorter.merged()?;
+            builder.fill_in_order(store, sources, merged.len(), &mut |put| {
+                merged.each(&mut |records| put(&Vec::from_iter(records.map(|(key, ())| key))))
+            })
+        })
     }
 
     /// Creates two arrays: the different items, as [`unique`](Self::unique), and the number (`i64`) of items of the
     /// source that are equal to each of them. `counts` is the builder of the second array. NumPy:
     /// `unique(return_counts=True)`.
+    ///
+    /// If the targets are paths, both arrays appear at the end of the call, or none of them after an error.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -129,26 +143,34 @@ impl NDArrayBuilder {
         let source = source.into();
         let sorter =
             Sorter::new(&self, &source, |key: T, _| (key, 1i64), Some(|one, two| one + two))?;
-        let (run, spill) = sorter.merged()?;
-        let items = self.keys(&run, &spill, |(key, _): (T, i64)| key)?;
-        Ok((items, counts.keys(&run, &spill, |(_, count): (T, i64)| count)?))
-    }
-
-    /// Creates an array of one value of each record of a run.
-    fn keys<T: Real, V: Payload, U: Element>(
-        self,
-        run: &Run<T>,
-        spill: &Spill,
-        value: impl Fn((T, V)) -> U,
-    ) -> Result<NDArray> {
-        let len = run.iter().map(|part| part.count() as u64).sum();
-        self.in_order(len, &mut |put| {
-            let mut unpacker = Unpacker::new()?;
-            run.iter().try_for_each(|part| {
-                let values = unpacker.get(part, spill)?.into_iter().map(&value);
-                put(&values.collect::<Vec<U>>())
-            })
-        })
+        let sources = Sources { arrays: &[source.array()], vlmeta: false };
+        let (items, counts) = (self.limited_as(sources), counts.limited_as(sources));
+        items.check_order::<T>(source.len())?;
+        counts.check_order::<i64>(source.len())?;
+        let mut counted = None;
+        let items = items.place::<T>(|store| {
+            let mut written = None;
+            // The second target is checked before the sort, and complete after the first array is written.
+            counted = Some(counts.place::<i64>(|other| {
+                let merged = sorter.merged()?;
+                let len = merged.len();
+                written = Some(items.fill_in_order(store, sources, len, &mut |put| {
+                    merged.each(&mut |records| put(&Vec::from_iter(records.map(|(key, _)| key))))
+                })?);
+                counts.fill_in_order(other, sources, len, &mut |put| {
+                    merged
+                        .each(&mut |records| put(&Vec::from_iter(records.map(|(_, count)| count))))
+                })
+            })?);
+            match written {
+                Some(written) => Ok(written),
+                None => unreachable!("the array was written before the second one"),
+            }
+        })?;
+        match counted {
+            Some(counted) => Ok((items, counted)),
+            None => unreachable!("the second array was created before the first one"),
+        }
     }
 }
 
@@ -184,9 +206,33 @@ fn join<T: Real, V: Payload>(records: &mut Vec<(T, V)>, join: Join<V>) {
 /// Sorted runs, and their compressed parts.
 type Runs<T> = (Vec<Run<T>>, Spill);
 
+/// A sorted run of all records.
+struct Merged<T, V> {
+    run: Run<T>,
+    spill: Spill,
+    value: PhantomData<V>,
+}
+
+impl<T: Real, V: Payload> Merged<T, V> {
+    fn len(&self) -> u64 {
+        self.run.iter().map(|part| part.count() as u64).sum()
+    }
+
+    /// Passes the records to `take`, in parts.
+    fn each(&self, take: &mut dyn FnMut(std::vec::IntoIter<(T, V)>) -> Result<()>) -> Result<()> {
+        let mut unpacker = Unpacker::new()?;
+        self.run.iter().try_for_each(|part| take(unpacker.get(part, &self.spill)?.into_iter()))
+    }
+}
+
 /// The sorting of a view.
-struct Sorter<'a, T, V> {
-    source: &'a NDArrayView<'a>,
+struct Sorter<'a, T: Element, V> {
+    source: Items<'a, T>,
+    /// The source does not change during the sort.
+    reading: Reading<'a>,
+    len: u64,
+    /// The chunk size of the source.
+    chunk: u64,
     directory: Option<PathBuf>,
     threads: usize,
     /// Returns the record of an item with its position.
@@ -202,7 +248,7 @@ struct Sorter<'a, T, V> {
 impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
     fn new(
         builder: &NDArrayBuilder,
-        source: &'a NDArrayView<'a>,
+        source: &NDArrayView<'a>,
         record: fn(T, u64) -> (T, V),
         join: Option<Join<V>>,
     ) -> Result<Self> {
@@ -210,18 +256,19 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
             let detail = format!("expected one dimension, got the shape {:?}", source.shape());
             return Err(source.error(ErrorKind::InvalidArgument, detail).doing(SORT));
         }
-        source.check_type(ItemType::of::<T>()).doing(SORT)?;
+        let (items, len) = (Items::of(source.clone()).doing(SORT)?, source.len());
         let threads = builder.threads().max(1);
         // The number of records in the memory of a thread.
         let room = builder.memory() / threads / size_of::<(T, V)>();
         // The sort needs as much memory again.
         let run = (room / 2).max(64);
-        let chunk = source.grid(0).chunk as usize;
+        let chunk = source.grid(0).chunk;
         // A chunk is not read for two runs.
-        let run = if run > chunk { run - run % chunk } else { run };
-        let runs = usize::try_from(source.len().div_ceil(run as u64)).unwrap_or(usize::MAX);
+        let whole = usize::try_from(chunk).unwrap_or(usize::MAX);
+        let run = if run > whole { run - run % whole } else { run };
+        let runs = usize::try_from(len.div_ceil(run as u64)).unwrap_or(usize::MAX);
         // The list of parts needs at most a third of the memory, and twice as much while runs are merged.
-        let listed = source.len().saturating_mul(3 * size_of::<Part<T>>() as u64);
+        let listed = len.saturating_mul(3 * size_of::<Part<T>>() as u64);
         let listed = listed / builder.memory().max(1) as u64;
         // A group has at most the records of `2 * runs` parts. Each thread works on one group, which needs twice its
         // memory, and two others wait until they are stored.
@@ -229,14 +276,27 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
         let least = least.max(usize::try_from(listed).unwrap_or(usize::MAX)).min(run);
         let fan_in = (room / 8 / least).clamp(2, runs.max(2));
         let part = (room / 8 / fan_in).clamp(least, run);
-        let directory = builder.directory();
-        Ok(Self { source, directory, threads, record, join, run, part, fan_in })
+        let (directory, reading) = (builder.directory(), source.array().schunk().reading()?);
+        let source = items;
+        Ok(Self {
+            source,
+            reading,
+            len,
+            chunk,
+            directory,
+            threads,
+            record,
+            join,
+            run,
+            part,
+            fan_in,
+        })
     }
 
     /// Passes the sorted records to `take`, in parts.
     fn sorted(&self, take: &mut Put<'_, (T, V)>) -> Result<()> {
-        if self.source.len() <= self.run as u64 {
-            return take(&self.read_run(0..self.source.len())?);
+        if self.len <= self.run as u64 {
+            return take(&self.read_run(Threads::new(self.threads), 0..self.len)?);
         }
         let (mut runs, mut spill) = self.runs()?;
         while runs.len() > self.fan_in {
@@ -246,24 +306,24 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
     }
 
     /// Merges all records to one run.
-    fn merged(&self) -> Result<(Run<T>, Spill)> {
+    fn merged(&self) -> Result<Merged<T, V>> {
         let (mut runs, mut spill) = self.runs()?;
         while runs.len() > 1 {
             (runs, spill) = self.merge_some(&runs, &spill)?;
         }
-        Ok((runs.pop().unwrap_or_default(), spill))
+        Ok(Merged { run: runs.pop().unwrap_or_default(), spill, value: PhantomData })
     }
 
     /// Sorts the records of all runs.
     fn runs(&self) -> Result<Runs<T>> {
-        let (len, size) = (self.source.len(), self.run as u64);
+        let (len, size) = (self.len, self.run as u64);
         let spill = Spill::new(self.directory.as_deref())?;
         let count = usize::try_from(len.div_ceil(size)).unwrap_or(usize::MAX);
         let mut runs = Vec::new();
         reserve(&mut runs, count).doing(SORT)?;
         let make = |packer: &mut Packer, number: usize| {
             let start = number as u64 * size;
-            let records = self.read_run(start..len.min(start + size))?;
+            let records = self.read_run(Threads::ONE, start..len.min(start + size))?;
             records.chunks(self.part).map(|part| packer.put(part, &spill)).collect()
         };
         parallel::ordered(self.threads, count, Packer::new, make, |run| {
@@ -274,14 +334,14 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
     }
 
     /// Reads and sorts the records of a run.
-    fn read_run(&self, range: Range<u64>) -> Result<Vec<(T, V)>> {
+    fn read_run(&self, threads: Threads, range: Range<u64>) -> Result<Vec<(T, V)>> {
         let mut records = Vec::new();
         reserve(&mut records, (range.end - range.start) as usize).doing(SORT)?;
-        let chunk = self.source.grid(0).chunk;
         let mut start = range.start;
         while start < range.end {
-            let end = (start - start % chunk).saturating_add(chunk).min(range.end);
-            let items: Vec<T> = self.source.read(start..end)?;
+            let end = (start - start % self.chunk).saturating_add(self.chunk).min(range.end);
+            let ranges = std::iter::once(start..end).collect::<Vec<_>>();
+            let items = self.source.read_box(threads, &self.reading, &ranges)?;
             records.extend(items.into_iter().zip(start..).map(|(key, at)| (self.record)(key, at)));
             start = end;
         }

@@ -15,8 +15,8 @@ use crate::ndarray::boxes::{extent, next_index, own_ranges};
 use crate::ndarray::gather::READ;
 use crate::ndarray::places::len_of;
 use crate::ndarray::view::{ItemType, NDArrayView};
-use crate::schunk::Fetched;
-use crate::{Doing, Error, ErrorKind, Result, Threads};
+use crate::schunk::{Fetched, NOTHING_FETCHED, Reading};
+use crate::{Doing, Error, ErrorKind, Reason, Result, Threads};
 
 /// The items of an expression. This trait is sealed. It is a bound of functions that accept any
 /// [`LazyExpr`](super::LazyExpr).
@@ -196,6 +196,32 @@ pub struct Items<'a, T> {
 }
 
 impl<'a, T: Element> Items<'a, T> {
+    /// Fails if the dtype of the view is not the dtype of `T`.
+    pub(super) fn of(view: NDArrayView<'a>) -> Result<Self, Reason> {
+        let swapped = view.check_type(ItemType::of::<T>())?;
+        Ok(Self { view, swapped, item: PhantomData })
+    }
+
+    pub(super) fn view(&self) -> &NDArrayView<'a> {
+        &self.view
+    }
+
+    /// Reads the items of a box, in C order, on up to this number of threads.
+    pub(super) fn read_box(
+        &self,
+        threads: Threads,
+        reading: &Reading<'_>,
+        ranges: &[Range<u64>],
+    ) -> Result<Vec<T>> {
+        let count = len_of(&extent(ranges), 1);
+        let len = count.saturating_mul(size_of::<T>() as u64);
+        self.view.array().schunk().allow_scratch(len).doing(READ)?;
+        let mut items = make_items(count as usize, |_| Ok(())).doing(READ)?;
+        let from = (reading, &NOTHING_FETCHED);
+        self.decode(&mut items, |bytes| self.view.read_tile_on(threads, from, ranges, bytes))?;
+        Ok(items)
+    }
+
     fn new(view: NDArrayView<'a>) -> Self {
         // `shape` returns the error.
         let swapped = view.check_type(ItemType::of::<T>()).doing(READ).ok().flatten();

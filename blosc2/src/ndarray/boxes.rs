@@ -1,17 +1,19 @@
 //! Boxes (ranges of indices on each axis) of a view, from which arrays are created.
 
 use std::ops::Range;
+use std::ptr;
 
 use blosc2_format::b2nd::Geometry;
 
 use super::gather::{self, READ};
-use super::places::{ItemPart, Sink};
+use super::places::{ItemPart, Sink, len_of};
 use super::plan::{Items, Plan};
 use super::region::Region;
 use super::view::NDArrayView;
 use super::{NDArray, NUMPY_FORMAT};
 use crate::closures::{Closures, registered};
 use crate::schunk::{Fetched, NOTHING_FETCHED, Reading, Wanted};
+use crate::support::memory::resize;
 use crate::{Doing, ErrorKind, Reason, Result, Threads};
 
 impl NDArrayView<'_> {
@@ -72,7 +74,7 @@ impl NDArrayView<'_> {
             ItemPart { len: 0, .. } => Ok(()),
             part => {
                 let sink = Sink::in_box(plan, part, (&extent, &to), bytes, true);
-                Ok(self.gather_alone((reading, &NOTHING_FETCHED), sink)?)
+                Ok(self.gather_on(Threads::ONE, (reading, &NOTHING_FETCHED), sink)?)
             }
         })
     }
@@ -119,10 +121,37 @@ impl NDArrayView<'_> {
         ranges: &[Range<u64>],
         bytes: &mut [u8],
     ) -> Result<()> {
+        self.read_tile_on(Threads::ONE, from, ranges, bytes)
+    }
+
+    /// [`read_tile`](Self::read_tile) on up to this number of threads.
+    pub(crate) fn read_tile_on(
+        &self,
+        threads: Threads,
+        from: (&Reading<'_>, &Fetched),
+        ranges: &[Range<u64>],
+        bytes: &mut [u8],
+    ) -> Result<()> {
         self.planned(from.0, ranges, |plan| {
-            Ok(self.gather_alone(from, Sink::new(plan, self.part(), bytes, false))?)
+            Ok(self.gather_on(threads, from, Sink::new(plan, self.part(), bytes, false))?)
         })
         .doing(READ)
+    }
+
+    /// Reads the stored bytes of the items of a box into `bytes`, which is resized. The limit on temporary memory of the
+    /// array applies.
+    pub(crate) fn read_to(
+        &self,
+        threads: Threads,
+        reading: &Reading<'_>,
+        ranges: &[Range<u64>],
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
+        let len = len_of(&extent(ranges), self.part().len);
+        self.array.schunk.allow_scratch(len).doing(READ)?;
+        // All bytes are overwritten.
+        resize(bytes, len as usize).doing(READ)?;
+        self.read_tile_on(threads, (reading, &NOTHING_FETCHED), ranges, bytes)
     }
 
     /// Calls `work` with the plan of a box of the view.
@@ -138,14 +167,15 @@ impl NDArrayView<'_> {
         work(Plan::new(geometry, Items::Region(&region))?)
     }
 
-    /// Reads items of the array on this thread.
-    fn gather_alone(
+    /// Reads items of the array on up to this number of threads.
+    fn gather_on(
         &self,
+        threads: Threads,
         (reading, fetched): (&Reading<'_>, &Fetched),
         sink: Sink<'_, '_>,
     ) -> Result<()> {
         let NDArray { schunk, readers, .. } = self.array;
-        let read = readers.gather((schunk, reading, fetched), sink, Threads::ONE);
+        let read = readers.gather((schunk, reading, fetched), sink, threads);
         read.map_err(|error| schunk.at(error))
     }
 
@@ -212,6 +242,44 @@ impl NDArrayView<'_> {
     }
 }
 
+/// The reads of some arrays. Until this value is dropped, the arrays do not change.
+pub(crate) struct Readings<'a> {
+    arrays: Vec<&'a NDArray>,
+    readings: Vec<Reading<'a>>,
+}
+
+impl<'a> Readings<'a> {
+    /// Starts to read these arrays. An array that occurs several times is read once.
+    pub(crate) fn new(arrays: impl IntoIterator<Item = &'a NDArray>) -> Result<Self> {
+        let mut all = Self { arrays: Vec::new(), readings: Vec::new() };
+        for array in arrays {
+            if !all.arrays.iter().any(|other| ptr::eq(*other, array)) {
+                all.readings.push(array.schunk.reading()?);
+                all.arrays.push(array);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the different arrays, in the order of their first occurrence.
+    pub(crate) fn arrays(&self) -> &[&'a NDArray] {
+        &self.arrays
+    }
+
+    /// Returns the index of an array among the different arrays.
+    pub(crate) fn index(&self, array: &NDArray) -> usize {
+        match self.arrays.iter().position(|other| ptr::eq(*other, array)) {
+            Some(index) => index,
+            None => unreachable!("`new` starts to read all arrays"),
+        }
+    }
+
+    /// Returns the read of an array.
+    pub(crate) fn of(&self, array: &NDArray) -> &Reading<'a> {
+        &self.readings[self.index(array)]
+    }
+}
+
 /// Returns whether two shapes have the same number of axes, and the same size on each axis except `axis`.
 pub(super) fn are_equal_except(axis: Option<usize>, one: &[u64], other: &[u64]) -> bool {
     let is_equal = |(number, (one, other))| Some(number) == axis || one == other;
@@ -232,6 +300,28 @@ pub(crate) fn next_index(index: &mut [u64], ranges: &[Range<u64>]) -> bool {
         *at = range.start;
     }
     false
+}
+
+/// Calls `visit` for each part of an array, in C order. The parts have these sides, except the last ones on an axis.
+pub(crate) fn each_part(
+    shape: &[u64],
+    sides: &[u64],
+    visit: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
+) -> Result<()> {
+    if shape.contains(&0) {
+        return Ok(());
+    }
+    let counts = shape.iter().zip(sides).map(|(size, side)| 0..size.div_ceil(*side));
+    let counts: Vec<Range<u64>> = counts.collect();
+    let mut number = vec![0; shape.len()];
+    loop {
+        let axes = number.iter().zip(shape.iter().zip(sides));
+        let part = axes.map(|(at, (size, side))| at * side..((at + 1) * side).min(*size));
+        visit(&part.collect::<Vec<_>>())?;
+        if !next_index(&mut number, &counts) {
+            return Ok(());
+        }
+    }
 }
 
 /// Returns whether items of the shape `own` can be broadcast to `shape` without more axes.

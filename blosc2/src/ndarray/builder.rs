@@ -25,6 +25,7 @@ use super::{NDArray, NUMPY_FORMAT, cut};
 use crate::closures::{self, BoxError};
 use crate::codec::params::{Purpose, Resolved};
 use crate::dtype::{Kind, MAX_TEXT_LEN};
+use crate::gate::Gate;
 use crate::item::element::{Element, bytes_of};
 use crate::schunk::{Created, Store};
 use crate::support::memory::reserve;
@@ -109,6 +110,9 @@ pub struct NDArrayBuilder {
 /// Receives the next items.
 pub(crate) type Put<'p, T> = dyn FnMut(&[T]) -> Result<()> + 'p;
 
+/// Receives the bytes of the items of a box, which consists of complete chunks, in C order.
+pub(crate) type PutBox<'p> = dyn FnMut(&[Range<u64>], &[u8]) -> Result<()> + 'p;
+
 /// The memory for temporary items in bytes, if none is set.
 const MAX_MEMORY: usize = 64 << 20;
 
@@ -118,6 +122,38 @@ pub(crate) struct Sources<'a> {
     pub(crate) arrays: &'a [&'a NDArray],
     /// Whether the variable-length metalayers of the first array are copied.
     pub(crate) vlmeta: bool,
+}
+
+impl Sources<'_> {
+    fn gates(self) -> impl Iterator<Item = Arc<Gate>> {
+        self.arrays.iter().filter_map(|array| array.schunk.gate())
+    }
+}
+
+/// The chunks of a new array that are complete.
+struct Completed<'a> {
+    sources: Sources<'a>,
+    progress: &'a Progress,
+    done: u64,
+    count: u64,
+}
+
+impl<'a> Completed<'a> {
+    fn new(sources: Sources<'a>, progress: &'a Progress, geometry: &Geometry) -> Self {
+        Self { sources, progress, done: 0, count: geometry.nchunks() }
+    }
+
+    /// Counts a chunk, and reports the progress.
+    fn add(&mut self) -> Result<()> {
+        self.done += 1;
+        if !self.progress.is_set() {
+            return Ok(());
+        }
+        // The closure may use the sources, which are being read.
+        let _calling: Vec<_> =
+            self.sources.arrays.iter().map(|array| array.schunk.calling()).collect();
+        self.progress.report(self.done, self.count).doing(MAKE)
+    }
 }
 
 impl NDArrayBuilder {
@@ -214,6 +250,10 @@ impl NDArrayBuilder {
     ///   [`from_chunk_fn`](Self::from_chunk_fn);
     /// - [`reshape`](Self::reshape), [`broadcast_to`](Self::broadcast_to), [`diff`](Self::diff) and
     ///   [`take_along_axis`](Self::take_along_axis);
+    /// - [`cumulative_sum`](Self::cumulative_sum), [`cumulative_prod`](Self::cumulative_prod), [`matmul`](Self::matmul)
+    ///   and [`tensordot`](Self::tensordot), which complete the chunks in another order;
+    /// - [`sort`](Self::sort), [`argsort`](Self::argsort), [`unique`](Self::unique) and
+    ///   [`unique_counts`](Self::unique_counts), which read all items before the first chunk;
     /// - [`LazyExpr::create`](crate::compute::LazyExpr::create).
     ///
     /// The closure runs on the thread that called the method. If the closure returns an error, creation stops and fails
@@ -402,7 +442,7 @@ impl NDArrayBuilder {
     }
 
     /// Returns the text of the dtype of a new array with items of a Rust type, and the size of an item.
-    pub(super) fn dtype_of_type(&self, item: ItemType) -> Result<(String, usize)> {
+    pub(crate) fn dtype_of_type(&self, item: ItemType) -> Result<(String, usize)> {
         let asked = (item.dtype)();
         let Some((text, size)) = &self.dtype else { return Ok((asked.to_string(), item.size)) };
         let differs = self.parsed(text).is_some_and(|dtype| !dtype.is_equivalent(&asked));
@@ -487,22 +527,56 @@ impl NDArrayBuilder {
                 let region = Region::of_box(ranges);
                 let (bytes, item) = (bytes_of(&slab), ItemPart::whole(size_of::<T>()));
                 let source = Source::new(Plan::of_region(geometry, &region), item, &bytes);
-                pack(schunk, &writers, &source)?;
+                append(schunk, &writers, &source)?;
             }
             if items.next().is_some() { wrong("more") } else { Ok(()) }
         })
     }
 
-    /// Creates a one-dimensional array of `len` items. `produce` passes the items to its argument in order, in parts of
-    /// any length.
+    /// Creates a one-dimensional array. `prepare` returns the number of its items, at most `most`; it is called after the
+    /// target has been checked. Then `produce` passes the items to its argument in order, in parts of any length.
     pub(crate) fn in_order<T: Element>(
         self,
-        len: u64,
+        sources: Sources<'_>,
+        most: u64,
+        prepare: impl FnOnce() -> Result<u64>,
         produce: &mut dyn FnMut(&mut Put<'_, T>) -> Result<()>,
     ) -> Result<NDArray> {
+        let builder = self.limited_as(sources);
+        builder.check_order::<T>(most)?;
+        builder.place::<T>(|store| builder.fill_in_order(store, sources, prepare()?, produce))
+    }
+
+    /// Checks that an array of items of type `T` and of one dimension with at most `most` items can be created.
+    pub(crate) fn check_order<T: Element>(&self, most: u64) -> Result<()> {
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
-        self.order(&[len], &dtype, typesize)?.make(&mut |schunk, geometry| {
+        let order = |len: u64| self.clone().order(&[len], &dtype, typesize).map(drop);
+        // An array of many items can have too many chunks, and an array of few items too large blocks.
+        order(most).or_else(|error| order(most.min(1)).map_err(|_| error))
+    }
+
+    /// Creates an array of items of type `T` at the target. `fill` creates the super-chunk in the store that it receives.
+    pub(crate) fn place<T: Element>(
+        &self,
+        fill: impl FnOnce(Box<dyn Store>) -> Result<SChunk>,
+    ) -> Result<NDArray> {
+        let (dtype, _) = self.dtype_of_type(ItemType::of::<T>())?;
+        self.place_with(&self.cparams_for(&dtype), fill)
+    }
+
+    /// Fills the store of a new one-dimensional array of `len` items; see [`in_order`](Self::in_order).
+    pub(crate) fn fill_in_order<T: Element>(
+        &self,
+        store: Box<dyn Store>,
+        sources: Sources<'_>,
+        len: u64,
+        produce: &mut dyn FnMut(&mut Put<'_, T>) -> Result<()>,
+    ) -> Result<SChunk> {
+        let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
+        let order = self.clone().order(&[len], &dtype, typesize)?;
+        order.fill(store, &mut |schunk, geometry| {
             let writers = ChunkWriters::default();
+            let mut completed = Completed::new(sources, &self.progress, geometry);
             let side = geometry.chunk_shape()[0].max(1) as usize;
             let (mut start, mut chunk) = (0, Vec::new());
             let mut put = |chunk: &mut Vec<T>| {
@@ -510,7 +584,12 @@ impl NDArrayBuilder {
                 let (region, bytes) =
                     (Region::of_box(std::iter::once(start..end)), bytes_of(chunk));
                 let plan = Plan::of_region(geometry, &region);
-                pack(schunk, &writers, &Source::new(plan, ItemPart::whole(typesize), &bytes))?;
+                let source = Source::new(plan, ItemPart::whole(typesize), &bytes);
+                pack(schunk, (&writers, sources), &source, &mut |schunk, _, chunk| {
+                    let spare = schunk.push_made(chunk)?;
+                    completed.add()?;
+                    Ok(spare)
+                })?;
                 start = end;
                 chunk.clear();
                 Ok(())
@@ -528,6 +607,34 @@ impl NDArrayBuilder {
                 Ok(())
             })?;
             if chunk.is_empty() { Ok(()) } else { put(&mut chunk) }
+        })
+    }
+
+    /// Creates an array whose boxes are computed in any order. `produce` receives the chunk shape, and passes each chunk
+    /// once to its other argument, in boxes of complete chunks.
+    pub(crate) fn in_boxes(
+        self,
+        shape: &[u64],
+        (dtype, typesize): (&str, usize),
+        sources: Sources<'_>,
+        produce: &mut dyn FnMut(&[u64], &mut PutBox<'_>) -> Result<()>,
+    ) -> Result<NDArray> {
+        let progress = self.progress.clone();
+        self.limited_as(sources).order(shape, dtype, typesize)?.make(&mut |schunk, geometry| {
+            fill_special(schunk, geometry, Special::Zeros)?;
+            let writers = ChunkWriters::default();
+            let mut completed = Completed::new(sources, &progress, geometry);
+            produce(geometry.chunk_shape(), &mut |ranges, bytes| {
+                let region = Region::of_box(ranges.iter().cloned());
+                let plan = Plan::of_region(geometry, &region);
+                let source = Source::new(plan, ItemPart::whole(typesize), bytes);
+                pack(schunk, (&writers, sources), &source, &mut |schunk, number, mut chunk| {
+                    chunk.shrink_to_fit();
+                    schunk.put(vec![(number, chunk.into())])?;
+                    completed.add()?;
+                    Ok(Vec::new())
+                })
+            })
         })
     }
 
@@ -606,11 +713,8 @@ impl NDArrayBuilder {
             }
             Special::Zeros | Special::Uninit => {}
         }
-        self.order(shape, dtype, typesize)?.make(&mut |schunk, geometry| {
-            let items = geometry.chunk_len() / typesize;
-            let all = items as u64 * geometry.nchunks();
-            if all > 0 { schunk.fill(special, all, items) } else { Ok(()) }
-        })
+        self.order(shape, dtype, typesize)?
+            .make(&mut |schunk, geometry| fill_special(schunk, geometry, special))
     }
 
     /// Creates an array in which all items are equal to `item`. Each chunk stores the item once. C: `b2nd_full`.
@@ -690,37 +794,26 @@ impl NDArrayBuilder {
 
     /// Creates an array on several threads. `data` returns the data of each chunk.
     pub(crate) fn by_chunks<'d>(
-        mut self,
+        self,
         shape: &[u64],
         (dtype, typesize): (&str, usize),
         sources: Sources<'_>,
         data: &(dyn Fn(&Team<'_>, &mut Scratch, usize) -> Result<Data<'d>> + Sync),
     ) -> Result<NDArray> {
         let progress = self.progress.clone();
-        let source = sources.arrays.first();
-        let limits = &mut self.options.limits;
-        *limits = limits.or_else(|| source.map(|array| array.schunk.limits()));
-        self.order(shape, dtype, typesize)?.make(&mut |schunk, geometry| {
+        self.limited_as(sources).order(shape, dtype, typesize)?.make(&mut |schunk, geometry| {
             // The index, of at most 2 GiB, limits the number of chunks.
             let (writers, count) = (ChunkWriters::default(), geometry.nchunks() as usize);
             if count > 0 {
-                let gates = sources.arrays.iter().filter_map(|array| array.schunk.gate());
-                let team = writers.team(schunk, geometry, count)?.beside(gates);
+                let team = writers.team(schunk, geometry, count)?.beside(sources.gates());
                 let data = |scratch: &mut Scratch, number| data(&team, scratch, number);
-                let mut done = 0;
+                let mut completed = Completed::new(sources, &progress, geometry);
                 team.pack(
                     |number| number,
                     data,
                     |chunk| {
                         let spare = schunk.push_made(chunk)?;
-                        done += 1;
-                        if !progress.is_set() {
-                            return Ok(spare);
-                        }
-                        // The closure may use the sources, which are being read.
-                        let _calling: Vec<_> =
-                            sources.arrays.iter().map(|array| array.schunk.calling()).collect();
-                        progress.report(done, count as u64).doing(MAKE)?;
+                        completed.add()?;
                         Ok(spare)
                     },
                 )?;
@@ -758,6 +851,13 @@ impl NDArrayBuilder {
 
     fn has_meta(&self, name: &str) -> bool {
         self.options.meta.iter().any(|(other, _)| other == name)
+    }
+
+    /// Uses the limits of the first source, if the builder sets none.
+    pub(crate) fn limited_as(mut self, sources: Sources<'_>) -> Self {
+        let limits = &mut self.options.limits;
+        *limits = limits.or_else(|| sources.arrays.first().map(|array| array.schunk.limits()));
+        self
     }
 
     /// Uses the chunk and block shapes of an array, if the builder sets none of them.
@@ -911,33 +1011,49 @@ impl Order {
         self.make(&mut |schunk, geometry| {
             let region = Region::whole(geometry.shape());
             let source = source(Plan::of_region(geometry, &region));
-            pack(schunk, &ChunkWriters::default(), &source)
+            append(schunk, &ChunkWriters::default(), &source)
         })
     }
 
-    /// Creates the array. `write` appends the chunks.
+    /// Creates the array. `write` stores the chunks.
     fn make(self, write: &mut dyn FnMut(&mut SChunk, &Geometry) -> Result<()>) -> Result<NDArray> {
+        self.builder.place_with(&self.cparams, |store| self.fill(store, write))
+    }
+
+    /// Creates the super-chunk in a store. `write` stores the chunks.
+    fn fill(
+        &self,
+        store: Box<dyn Store>,
+        write: &mut dyn FnMut(&mut SChunk, &Geometry) -> Result<()>,
+    ) -> Result<SChunk> {
         let Self { geometry, params, cparams, dtype, builder } = self;
-        let NDArrayBuilder { options, target, .. } = builder;
+        let options = &builder.options;
         let limits = options.limits.unwrap_or_default();
-        let own =
-            Meta { dtype: Some(dtype), dtype_format: builder.dtype_format, ..meta_of(&geometry) };
-        let own = own.to_bytes();
-        let own = own.doing(MAKE)?;
+        let (dtype, dtype_format) = (Some(dtype.clone()), builder.dtype_format);
+        let own = Meta { dtype, dtype_format, ..meta_of(geometry) }.to_bytes().doing(MAKE)?;
         let metalayers: Vec<_> =
             [(NAME.to_owned(), own)].into_iter().chain(options.meta.clone()).collect();
         let chunksize = ChunkSize::new(geometry.chunk_len() as u32);
-        let fill = |store: Box<dyn Store>| -> Result<SChunk> {
-            let params = params.clone();
-            let mut schunk = SChunk::with_params(params, store, &metalayers, chunksize, limits)?;
-            options.start_checksums(&mut schunk)?;
-            schunk.set_cparams(&cparams)?;
-            write(&mut schunk, &geometry)?;
-            options.set_vlmeta(&mut schunk)?;
-            schunk.finish()?;
-            Ok(schunk)
-        };
-        let target = target.map_or_else(|| Ok(Target::memory()), |slot| taken(&slot))?;
+        let mut schunk =
+            SChunk::with_params(params.clone(), store, &metalayers, chunksize, limits)?;
+        options.start_checksums(&mut schunk)?;
+        schunk.set_cparams(cparams)?;
+        write(&mut schunk, geometry)?;
+        options.set_vlmeta(&mut schunk)?;
+        schunk.finish()?;
+        Ok(schunk)
+    }
+}
+
+impl NDArrayBuilder {
+    /// Creates an array with these parameters at the target. `fill` creates the super-chunk in the store that it receives.
+    fn place_with(
+        &self,
+        cparams: &CParams,
+        fill: impl FnOnce(Box<dyn Store>) -> Result<SChunk>,
+    ) -> Result<NDArray> {
+        let Self { options, target, .. } = self;
+        let target = target.as_ref().map_or_else(|| Ok(Target::memory()), |slot| taken(slot))?;
         let mut schunk = match target.create(options.replace, options.safety(), fill).doing(MAKE)? {
             Created::Frame(schunk) => schunk,
             Created::At(path) => options.clone().write(true).replace(false).open(path)?,
@@ -946,10 +1062,17 @@ impl Order {
             schunk.set_max_read(bytes);
         }
         let mut array = NDArray::from_schunk(schunk)?;
-        array.set_cparams(&cparams)?;
-        array.set_dparams(options.dparams);
+        array.set_cparams(cparams)?;
+        array.set_dparams(&options.dparams);
         Ok(array)
     }
+}
+
+/// Fills a new array with special items.
+fn fill_special(schunk: &mut SChunk, geometry: &Geometry, special: Special) -> Result<()> {
+    let items = geometry.chunk_len() / geometry.typesize();
+    let all = items as u64 * geometry.nchunks();
+    if all > 0 { schunk.fill(special, all, items) } else { Ok(()) }
 }
 
 /// Returns the target of a builder, whose clones share it.
@@ -962,19 +1085,37 @@ fn taken(slot: &Mutex<Option<Target>>) -> Result<Target> {
     })
 }
 
-/// Compresses the items of a source, which fill the next chunks, and appends these chunks.
-fn pack(schunk: &mut SChunk, writers: &ChunkWriters, source: &Source<'_, '_>) -> Result<()> {
+/// Stores a compressed chunk with this index, and returns its buffer if it can be reused.
+type StoreChunk<'a> = dyn FnMut(&mut SChunk, usize, Vec<u8>) -> Result<Vec<u8>> + 'a;
+
+/// Compresses the items of a source, which fill entire chunks. `store` stores these chunks, in ascending order.
+fn pack(
+    schunk: &mut SChunk,
+    (writers, sources): (&ChunkWriters, Sources<'_>),
+    source: &Source<'_, '_>,
+    store: &mut StoreChunk<'_>,
+) -> Result<()> {
     let plan = source.plan();
     let numbers: Vec<usize> = plan.chunk_numbers().collect();
     if numbers.is_empty() {
         return Ok(());
     }
-    let team = writers.team(schunk, plan.geometry(), numbers.len())?;
+    let team = writers.team(schunk, plan.geometry(), numbers.len())?.beside(sources.gates());
+    let mut stored = numbers.iter();
     team.pack(
         |number| numbers[number],
         |scratch, number| team.fill(source, number, scratch, |_| Ok(())),
-        |chunk| schunk.push_made(chunk),
+        |chunk| match stored.next() {
+            Some(number) => store(schunk, *number, chunk),
+            None => unreachable!("one chunk for each number"),
+        },
     )
+}
+
+/// Compresses the items of a source, which fill the next chunks, and appends these chunks.
+fn append(schunk: &mut SChunk, writers: &ChunkWriters, source: &Source<'_, '_>) -> Result<()> {
+    let sources = Sources::default();
+    pack(schunk, (writers, sources), source, &mut |schunk, _, chunk| schunk.push_made(chunk))
 }
 
 /// Checks the requirements of array codecs and filters, because C's error does not name the requirement.

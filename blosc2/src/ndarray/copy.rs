@@ -1,9 +1,8 @@
 //! Creation of arrays from other arrays, from ranges of numbers and from functions.
 
 use std::ops::Range;
-use std::ptr;
 
-use super::boxes::{extent, next_index};
+use super::boxes::{Readings, extent, next_index};
 use super::builder::{MAKE, Sources};
 use super::index::{IndexedShape, sizes};
 use super::scatter::Data;
@@ -12,7 +11,6 @@ use super::view::{ItemType, NDArrayView};
 use super::{NDArray, NDArrayBuilder};
 use crate::dtype::Kind;
 use crate::item::element::{Element, bytes_of};
-use crate::schunk::Reading;
 use crate::support::memory::resize;
 use crate::{Doing, Dtype, Error, ErrorKind, Result};
 
@@ -305,18 +303,8 @@ impl NDArrayBuilder {
         }
         let ((dtype, format), typesize) = (first.dtype_text(), first.part().len);
         self = self.dtype_format(format);
-        // An array that occurs several times is read once.
-        let mut arrays: Vec<(&NDArray, Reading<'_>)> = Vec::new();
-        let mut readings = Vec::with_capacity(views.len());
-        for view in views {
-            let found = arrays.iter().position(|(array, _)| ptr::eq(*array, view.array));
-            if found.is_none() {
-                arrays.push((view.array, view.array.schunk.reading()?));
-            }
-            readings.push(found.unwrap_or(arrays.len() - 1));
-        }
-        let named: Vec<&NDArray> = arrays.iter().map(|(array, _)| *array).collect();
-        let sources = Sources { arrays: &named, vlmeta: first.is_array() };
+        let readings = Readings::new(views.iter().map(|view| view.array))?;
+        let sources = Sources { arrays: readings.arrays(), vlmeta: first.is_array() };
         // The part of a view in these ranges of the new array, as ranges of the view.
         let part = |index: usize, ranges: &[Range<u64>]| {
             let (start, len) = (starts[index], views[index].shape()[axis]);
@@ -334,7 +322,7 @@ impl NDArrayBuilder {
                 && let Some((part, _)) = part(index, &ranges)
                 && extent(&part) == extent(&ranges)
             {
-                let reading = &arrays[readings[index]].1;
+                let reading = readings.of(views[index].array);
                 if let Some(chunk) = views[index].whole_chunk(reading, &part, team.geometry)? {
                     return Ok(Data::Compressed(chunk));
                 }
@@ -344,7 +332,7 @@ impl NDArrayBuilder {
                 for (index, view) in views.iter().enumerate() {
                     if let Some((part, low)) = part(index, ranges) {
                         to[axis] = low - ranges[axis].start;
-                        let (to, reading) = (to.clone(), &arrays[readings[index]].1);
+                        let (to, reading) = (to.clone(), readings.of(view.array));
                         view.read_box(reading, &part, (to, extent.clone()), bytes).doing(MAKE)?;
                     }
                 }
@@ -436,7 +424,8 @@ macro_rules! numbers {
 
 numbers! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }
 
-/// A number type that [`NDArrayBuilder::arange`] and [`NDArrayBuilder::linspace`] accept. This trait is sealed.
+/// A number type that [`NDArrayBuilder::arange`], [`NDArrayBuilder::linspace`], [`NDArrayBuilder::matmul`] and
+/// [`NDArrayBuilder::tensordot`] accept. This trait is sealed.
 ///
 /// Implemented for the integers of up to 64 bits, `f32` and `f64`.
 ///

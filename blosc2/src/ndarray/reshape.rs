@@ -4,20 +4,23 @@ use std::mem;
 use std::ops::Range;
 
 use super::boxes::{can_broadcast, extent, next_index, own_ranges};
-use super::builder::{MAKE, Sources};
+use super::builder::Sources;
 use super::index::{PerAxis, sizes};
 use super::places::len_of;
+use super::selection::AxisVec;
 use super::view::{Grid, NDArrayView};
 use super::{NDArray, NDArrayBuilder};
-use crate::schunk::{NOTHING_FETCHED, Reading};
-use crate::support::memory::resize;
-use crate::{Doing, ErrorKind, Result};
+use crate::schunk::Reading;
+use crate::{Doing, ErrorKind, Result, Threads};
 
 const RESHAPE: &str = "reshape an array";
 const BROADCAST: &str = "broadcast an array";
 
 /// The number of pieces that are collected before they are read. It limits their memory.
 const PIECES: usize = 1 << 16;
+
+/// The number of parts of a chunk to which a piece can be added, so that the search takes little time.
+const OPEN: usize = 16;
 
 impl NDArrayBuilder {
     /// Creates a copy of an array or a view with another shape, which has the same number of items. The items have the
@@ -27,9 +30,8 @@ impl NDArrayBuilder {
     /// copy except the dtype. Each thread holds one chunk of the copy and a part of one chunk of the source in memory.
     /// To change the shape of an existing array, use [`NDArray::resize`].
     ///
-    /// For each new chunk, and for each chunk of the source that it needs, the box of the source that contains all needed
-    /// items is decompressed. The copy is fastest if few new chunks need the same block, for example if both arrays have
-    /// chunks of entire rows.
+    /// For each new chunk, the blocks of the source that contain its items are decompressed. The copy is fastest if few
+    /// new chunks need the same block, for example if both arrays have chunks of entire rows.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -50,16 +52,12 @@ impl NDArrayBuilder {
         shape: impl PerAxis,
     ) -> Result<NDArray> {
         let view = source.into();
-        let len = len_of(&view.shape(), 1);
         let shape = shape_for(&shape, &view)?;
         let ((dtype, format), typesize) = (view.dtype_text(), view.part().len);
         let reading = view.array.schunk.reading()?;
         let sources = Sources { arrays: &[view.array], vlmeta: false };
         let boxes = Boxes::new(&view);
         self.dtype_format(format).by_boxes(&shape, (&dtype, typesize), sources, &|ranges, bytes| {
-            if typesize == 0 || len == 0 {
-                return Ok(());
-            }
             let mut gather =
                 Gather { view: &view, boxes: &boxes, reading: &reading, pieces: Vec::new() };
             each_run(&shape, ranges, &mut |from, to, len| gather.add(from, to, len, bytes))?;
@@ -101,15 +99,9 @@ impl NDArrayBuilder {
         let reading = view.array.schunk.reading()?;
         let sources = Sources { arrays: &[view.array], vlmeta: false };
         self.dtype_format(format).by_boxes(&shape, (&dtype, typesize), sources, &|ranges, bytes| {
-            if typesize == 0 {
-                return Ok(());
-            }
             let from = own_ranges(&own, ranges);
             let mut items = Vec::new();
-            let len = len_of(&extent(&from), typesize);
-            view.array.schunk.allow_scratch(len).doing(BROADCAST)?;
-            resize(&mut items, len as usize).doing(BROADCAST)?;
-            view.read_tile((&reading, &NOTHING_FETCHED), &from, &mut items)?;
+            view.read_to(Threads::ONE, &reading, &from, &mut items)?;
             let sizes: Vec<usize> = extent(ranges).iter().map(|size| *size as usize).collect();
             let mut strides = vec![0; sizes.len()];
             let mut stride = typesize;
@@ -191,34 +183,76 @@ fn each_run(
 }
 
 /// The boxes of a view that are in one chunk of the array.
+///
+/// The last axes on which a box contains all items are joined with the axis before them: a *row* of a box consists of
+/// items that are consecutive in the view. The position on the joined axis is the number of the item on these axes.
 struct Boxes {
     shape: Vec<u64>,
-    axes: Vec<Grid>,
+    grids: Vec<Grid>,
+    /// The number of axes before the joined axis.
+    outer: usize,
+    /// For each axis, the number of items of the view for each index.
+    strides: Vec<u64>,
 }
 
 impl Boxes {
     fn new(view: &NDArrayView<'_>) -> Self {
-        Self { shape: view.shape(), axes: (0..view.ndim()).map(|axis| view.grid(axis)).collect() }
+        let shape = view.shape();
+        let grids: Vec<Grid> = (0..view.ndim()).map(|axis| view.grid(axis)).collect();
+        let is_whole = |(grid, size): (&Grid, &u64)| grid.offset == 0 && grid.chunk >= *size;
+        let whole = grids.iter().zip(&shape).rev().take_while(|axis| is_whole(*axis)).count();
+        let strides = (0..shape.len()).map(|axis| len_of(&shape[axis + 1..], 1)).collect();
+        Self { outer: shape.len().saturating_sub(whole + 1), shape, grids, strides }
     }
 
-    /// Returns the index of an item.
-    fn index(&self, mut at: u64) -> Vec<u64> {
-        let mut index = self.shape.clone();
-        for size in index.iter_mut().rev() {
-            (at, *size) = (at / *size, at % *size);
+    /// Returns the index of an item on the outer axes, and its position on the joined axis.
+    fn place(&self, mut at: u64) -> AxisVec<u64> {
+        let mut index = AxisVec::new();
+        for stride in &self.strides[..self.outer] {
+            index.push(at / stride);
+            at %= stride;
         }
+        index.push(at);
         index
     }
 
     /// Returns the number of the box of an item, and the number of items from this one to the end of its row in the box.
-    fn place(&self, index: &[u64]) -> (u64, u64) {
+    fn row(&self, place: &[u64]) -> (u64, u64) {
         let (mut number, mut rest) = (0, 1);
-        for ((at, size), grid) in index.iter().zip(&self.shape).zip(&self.axes) {
-            let (side, before) = (grid.chunk, grid.offset);
-            number = number * (size + before).div_ceil(side) + (at + before) / side;
-            rest = (side - (at + before) % side).min(size - at);
+        for (axis, &at) in place.iter().enumerate().take(self.shape.len()) {
+            let (Grid { offset, chunk, .. }, size) = (self.grids[axis], self.shape[axis]);
+            let stride = if axis == self.outer { self.strides[axis] } else { 1 };
+            let index = at / stride;
+            number = number * (size + offset).div_ceil(chunk) + (index + offset) / chunk;
+            rest = (index + (chunk - (index + offset) % chunk).min(size - index)) * stride - at;
         }
         (number, rest)
+    }
+
+    /// Returns the ranges on all axes of the smallest box that contains these ranges of the outer and the joined axes.
+    fn ranges(&self, places: &[Range<u64>]) -> AxisVec<Range<u64>> {
+        let mut ranges: AxisVec<Range<u64>> = places[..self.outer].iter().cloned().collect();
+        let Range { mut start, mut end } = places[self.outer];
+        for axis in self.outer..self.shape.len() {
+            let stride = self.strides[axis];
+            let (first, last) = (start / stride, (end - 1) / stride);
+            ranges.push(first..last + 1);
+            if first < last {
+                ranges.extend(self.shape[axis + 1..].iter().map(|&size| 0..size));
+                break;
+            }
+            (start, end) = (start - first * stride, end - first * stride);
+        }
+        ranges
+    }
+
+    /// Returns the number of blocks that contain the items of a box, which is in one chunk.
+    fn blocks(&self, places: &[Range<u64>]) -> u64 {
+        let blocks = |(range, grid): (&Range<u64>, &Grid)| {
+            let block = |at: u64| (at + grid.offset) % grid.chunk / grid.block;
+            block(range.end - 1) - block(range.start) + 1
+        };
+        self.ranges(places).iter().zip(&self.grids).map(blocks).product()
     }
 }
 
@@ -229,6 +263,14 @@ struct Piece {
     from: u64,
     to: u64,
     len: u64,
+}
+
+/// Pieces that are read together.
+struct Part<'a> {
+    /// The ranges on the outer axes and the joined axis.
+    places: AxisVec<Range<u64>>,
+    blocks: u64,
+    pieces: Vec<&'a Piece>,
 }
 
 /// Collects the items of a box of the new array.
@@ -243,7 +285,7 @@ impl Gather<'_> {
     /// Adds consecutive items.
     fn add(&mut self, mut from: u64, mut to: u64, mut len: u64, bytes: &mut [u8]) -> Result<()> {
         while len > 0 {
-            let (number, rest) = self.boxes.place(&self.boxes.index(from));
+            let (number, rest) = self.boxes.row(&self.boxes.place(from));
             let part = rest.min(len);
             self.pieces.push(Piece { number, from, to, len: part });
             (from, to, len) = (from + part, to + part, len - part);
@@ -254,40 +296,68 @@ impl Gather<'_> {
         Ok(())
     }
 
-    /// Reads the collected pieces. Each box is read once.
+    /// Reads the collected pieces.
     fn read(&mut self, bytes: &mut [u8]) -> Result<()> {
         let mut pieces = mem::take(&mut self.pieces);
         pieces.sort_unstable_by_key(|piece| (piece.number, piece.from));
-        let size = self.view.part().len;
         let mut items = Vec::new();
         for pieces in pieces.chunk_by(|one, other| one.number == other.number) {
-            let indices: Vec<Vec<u64>> =
-                pieces.iter().map(|piece| self.boxes.index(piece.from)).collect();
-            let mut ranges: Vec<Range<u64>> = indices[0].iter().map(|&at| at..at + 1).collect();
-            for (index, piece) in indices.iter().zip(pieces) {
-                for (range, &at) in ranges.iter_mut().zip(index) {
-                    *range = range.start.min(at)..range.end.max(at + 1);
-                }
-                if let (Some(range), Some(at)) = (ranges.last_mut(), index.last()) {
-                    range.end = range.end.max(at + piece.len);
-                }
-            }
-            items.clear();
-            let len = len_of(&extent(&ranges), size);
-            self.view.array.schunk.allow_scratch(len).doing(MAKE)?;
-            resize(&mut items, len as usize).doing(MAKE)?;
-            self.view.read_tile((self.reading, &NOTHING_FETCHED), &ranges, &mut items)?;
-            for (index, piece) in indices.iter().zip(pieces) {
-                let axes = index.iter().zip(&ranges);
-                let at = axes.fold(0, |at, (index, range)| {
-                    at * (range.end - range.start) + index - range.start
-                });
-                let [at, to, len] = [at, piece.to, piece.len].map(|number| number as usize * size);
-                bytes[to..to + len].copy_from_slice(&items[at..at + len]);
+            for part in self.parts(pieces) {
+                self.read_part(&part, &mut items, bytes)?;
             }
         }
         pieces.clear();
         self.pieces = pieces;
+        Ok(())
+    }
+
+    /// Divides the pieces of a box into parts. Pieces are read together if this needs no more blocks than separate reads.
+    fn parts<'p>(&self, pieces: &'p [Piece]) -> Vec<Part<'p>> {
+        let mut parts: Vec<Part<'p>> = Vec::new();
+        for piece in pieces {
+            let mut places: AxisVec<Range<u64>> =
+                self.boxes.place(piece.from).iter().map(|&at| at..at + 1).collect();
+            if let Some(row) = places.last_mut() {
+                row.end = row.start + piece.len;
+            }
+            let blocks = self.boxes.blocks(&places);
+            let joined = parts.iter_mut().rev().take(OPEN).find_map(|part| {
+                let ranges = part.places.iter().zip(&places);
+                let both = ranges.map(|(one, two)| one.start.min(two.start)..one.end.max(two.end));
+                let both: AxisVec<Range<u64>> = both.collect();
+                let needed = self.boxes.blocks(&both);
+                (needed <= part.blocks + blocks).then_some((part, both, needed))
+            });
+            match joined {
+                Some((part, both, needed)) => {
+                    (part.places, part.blocks) = (both, needed);
+                    part.pieces.push(piece);
+                }
+                None => parts.push(Part { places, blocks, pieces: vec![piece] }),
+            }
+        }
+        parts
+    }
+
+    fn read_part(&self, part: &Part<'_>, items: &mut Vec<u8>, bytes: &mut [u8]) -> Result<()> {
+        let (outer, size) = (self.boxes.outer, self.view.part().len);
+        let ranges = self.boxes.ranges(&part.places);
+        self.view.read_to(Threads::ONE, self.reading, &ranges, items)?;
+        // The number of items for each index of the outer axes, and the position of the first item on the joined axis.
+        let row = len_of(&extent(&ranges[outer..]), 1);
+        let strides = &self.boxes.strides[outer..];
+        let start: u64 =
+            ranges[outer..].iter().zip(strides).map(|(range, by)| range.start * by).sum();
+        for piece in &part.pieces {
+            let place = self.boxes.place(piece.from);
+            let index = place[..outer]
+                .iter()
+                .zip(&ranges)
+                .fold(0, |all, (at, range)| all * (range.end - range.start) + at - range.start);
+            let at = index * row + place[outer] - start;
+            let [at, to, len] = [at, piece.to, piece.len].map(|number| number as usize * size);
+            bytes[to..to + len].copy_from_slice(&items[at..at + len]);
+        }
         Ok(())
     }
 }

@@ -1,17 +1,19 @@
 //! Copies of the items at positions on an axis.
 
+use std::mem;
 use std::ops::Range;
 
-use super::boxes::{extent, own_ranges};
+use parking_lot::Mutex;
+
+use super::boxes::{Readings, each_part, extent, own_ranges};
 use super::builder::Sources;
 use super::copy::number_of;
 use super::places::len_of;
-use super::view::NDArrayView;
-use super::{NDArray, NDArrayBuilder};
+use super::view::{Grid, NDArrayView};
+use super::{NDArray, NDArrayBuilder, parallel};
 use crate::dtype::Kind;
-use crate::schunk::NOTHING_FETCHED;
 use crate::support::memory::{reserve, resize};
-use crate::{Doing, ErrorKind, Result};
+use crate::{Doing, ErrorKind, Result, Threads};
 
 const TAKE: &str = "take items of an array";
 
@@ -23,12 +25,11 @@ impl NDArrayBuilder {
     /// The result of [`argsort`](Self::argsort) can be used as `indices`. The source and the indices have the same
     /// number of dimensions; on the other axes, a size of 1 is broadcast.
     ///
-    /// Each thread holds a chunk of the result, 24 bytes for each of its items, and items of the source that are in one
-    /// chunk on the axis; [`max_memory`](Self::max_memory) limits only these items. The settings of the builder determine
-    /// all properties of the result except the dtype.
-    ///
-    /// For each chunk of the result, all chunks of the source that it refers to are read. For indices in random order,
-    /// these are all chunks on the axis: to sort a large array, use [`sort`](Self::sort).
+    /// As many chunks of the result as fit in [`max_memory`](Self::max_memory), at least one, are taken together. For
+    /// them, each chunk of the source to which they refer is read once. For indices in random order, these are all chunks
+    /// on the axis: then more memory makes this method faster, and to sort a large array, use [`sort`](Self::sort).
+    /// [`CParams::threads`](crate::CParams::threads) sets the number of threads. The settings of the builder determine all
+    /// properties of the result except the dtype.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -92,55 +93,199 @@ impl NDArrayBuilder {
                 view.error(ErrorKind::OutOfBounds, detail).doing(TAKE)
             })
         };
-        let room = self.memory() / self.threads().max(1);
+        let (memory, threads) = (self.memory() as u64, self.threads().max(1));
         let ((text, format), typesize) = (view.dtype_text(), view.part().len);
-        let chunk = view.grid(axis).chunk;
-        let readings = (view.array.schunk.reading()?, indices.array.schunk.reading()?);
-        let sources = Sources { arrays: &[view.array, indices.array], vlmeta: false };
-        self.dtype_format(format).by_boxes(&shape, (&text, typesize), sources, &|ranges, bytes| {
-            let mut from = own_ranges(&asked, ranges);
-            from[axis] = ranges[axis].clone();
-            let len = len_of(&extent(&from), dtype.size());
-            indices.array.schunk.allow_scratch(len).doing(TAKE)?;
+        let readings = Readings::new([view.array, indices.array])?;
+        let sources = Sources { arrays: readings.arrays(), vlmeta: false };
+        // Determines the positions of the items of a piece.
+        let locate = |piece: &mut Piece<'_>| -> Result<()> {
+            let mut from = own_ranges(&asked, &piece.ranges);
+            from[axis] = piece.ranges[axis].clone();
             let mut found = Vec::new();
-            resize(&mut found, len as usize).doing(TAKE)?;
-            indices.read_tile((&readings.1, &NOTHING_FETCHED), &from, &mut found)?;
+            indices.read_to(Threads::ONE, readings.of(indices.array), &from, &mut found)?;
             swapped.apply(&mut found);
-            let extents = extent(ranges);
-            let steps = strides(&from);
-            // The position of each item on the axis of the source, and in the result.
-            let mut items: Vec<(u64, usize)> = Vec::new();
-            reserve(&mut items, len_of(&extents, 1) as usize).doing(TAKE)?;
-            for to in 0..len_of(&extents, 1) as usize {
+            let (extents, steps) = (extent(&piece.ranges), strides(&from));
+            let count = piece.bytes.len() / typesize;
+            reserve(&mut piece.items, count).doing(TAKE)?;
+            for to in 0..count {
                 let at = place(to, &extents, &steps, None) * dtype.size();
-                items.push((position(number(&found[at..at + dtype.size()]))?, to));
+                piece.items.push((position(number(&found[at..at + dtype.size()]))?, to));
             }
-            if typesize == 0 {
-                return Ok(());
-            }
-            items.sort_unstable();
+            piece.items.sort_unstable();
+            Ok(())
+        };
+        // The chunks of the source on the axis, and the size in bytes of the items of the source for one index.
+        let Grid { offset, chunk, .. } = view.grid(axis);
+        let row = |ranges: &[Range<u64>]| {
             let mut from = own_ranges(&own, ranges);
             from[axis] = 0..1;
-            let other = len_of(&extent(&from), typesize).max(1);
-            let side = (room as u64 / other).clamp(1, chunk);
-            let mut taken = Vec::new();
-            for items in items.chunk_by(|one, two| one.0 / side == two.0 / side) {
-                from[axis] = items[0].0..items[items.len() - 1].0 + 1;
-                taken.clear();
-                let len = len_of(&extent(&from), typesize);
-                view.array.schunk.allow_scratch(len).doing(TAKE)?;
-                resize(&mut taken, len as usize).doing(TAKE)?;
-                view.read_tile((&readings.0, &NOTHING_FETCHED), &from, &mut taken)?;
-                let steps = strides(&from);
-                for (at, to) in items {
-                    let at = place(*to, &extents, &steps, Some((axis, at - from[axis].start)));
-                    let (at, to) = (at * typesize, to * typesize);
-                    bytes[to..to + typesize].copy_from_slice(&taken[at..at + typesize]);
-                }
-            }
-            Ok(())
-        })
+            len_of(&extent(&from), typesize).max(1)
+        };
+        self.dtype_format(format).in_boxes(
+            &shape,
+            (&text, typesize),
+            sources,
+            &mut |chunks, put| {
+                // Half of the memory is for the items of the result, a quarter is for items of the source.
+                let most = memory / 2 / (LOCATED + dtype.size() + typesize) as u64;
+                let fits = |sides: &[u64]| {
+                    let ranges: Vec<Range<u64>> = sides.iter().map(|side| 0..*side).collect();
+                    let read = row(&ranges).saturating_mul(chunk.min(size));
+                    len_of(sides, 1) <= most && read <= memory / 4
+                };
+                let sides = part_of(chunks, &shape, axis, &fits);
+                each_part(&shape, &sides, &mut |ranges| {
+                    let mut bytes = Vec::new();
+                    resize(&mut bytes, len_of(&extent(ranges), typesize) as usize).doing(TAKE)?;
+                    let mut pieces = pieces(ranges, most / threads as u64, typesize, &mut bytes)?;
+                    for pieces in pieces.chunks_mut(threads) {
+                        let pieces: Vec<_> = pieces.iter_mut().map(Mutex::new).collect();
+                        let each = |work: &(dyn Fn(&mut Piece<'_>) -> Result<()> + Sync)| {
+                            let work =
+                                |(): &mut (), number: usize| work(&mut pieces[number].lock());
+                            parallel::each(threads, pieces.len(), || Ok(()), work)
+                        };
+                        each(&locate)?;
+                        let hull = hull(pieces.iter().map(|piece| piece.lock().ranges.clone()));
+                        let mut from = own_ranges(&own, &hull);
+                        let side = memory / 4 / row(&hull);
+                        let mut taken = Vec::new();
+                        let next = |piece: &Mutex<&mut Piece<'_>>| piece.lock().next();
+                        while let Some(start) = pieces.iter().filter_map(next).min() {
+                            // Only items that are in one chunk on the axis.
+                            let end = start + (chunk - (start + offset) % chunk).min(side.max(1));
+                            let last =
+                                pieces.iter().filter_map(|piece| piece.lock().last(end)).max();
+                            from[axis] = start..last.unwrap_or(start) + 1;
+                            let reading = readings.of(view.array);
+                            view.read_to(Threads::new(threads), reading, &from, &mut taken)?;
+                            let steps = strides(&from);
+                            each(&|piece| {
+                                piece.put(&taken, (&from, &steps), (&hull, axis), end);
+                                Ok(())
+                            })?;
+                        }
+                        // The memory is for the next pieces.
+                        pieces.iter().for_each(|piece| piece.lock().items = Vec::new());
+                    }
+                    put(ranges, &bytes)
+                })
+            },
+        )
     }
+}
+
+/// The memory in bytes for the position of an item.
+const LOCATED: usize = size_of::<(u64, usize)>();
+
+/// Consecutive items of a part of the result, in C order.
+struct Piece<'a> {
+    ranges: Vec<Range<u64>>,
+    bytes: &'a mut [u8],
+    /// The position of each item on the axis of the source, in ascending order, and the number of the item in the piece.
+    items: Vec<(u64, usize)>,
+    /// The number of items that are complete.
+    done: usize,
+}
+
+impl Piece<'_> {
+    /// Returns the position of the next item.
+    fn next(&self) -> Option<u64> {
+        self.items.get(self.done).map(|(at, _)| *at)
+    }
+
+    /// The number of items with positions below `end`.
+    fn until(&self, end: u64) -> usize {
+        self.done + self.items[self.done..].partition_point(|(at, _)| *at < end)
+    }
+
+    /// Returns the position of the last item below `end` that is not complete.
+    fn last(&self, end: u64) -> Option<u64> {
+        self.items[self.done..self.until(end)].last().map(|(at, _)| *at)
+    }
+
+    /// Copies the next items, whose positions are below `end`. `from` are the ranges and the strides of the box of the
+    /// source that was read for these items of the box `hull` of the result.
+    fn put(
+        &mut self,
+        taken: &[u8],
+        (from, steps): (&[Range<u64>], &[u64]),
+        (hull, axis): (&[Range<u64>], usize),
+        end: u64,
+    ) {
+        let until = self.until(end);
+        let items = &self.items[self.done..until];
+        let extents = extent(&self.ranges);
+        // The item of the box for the first index of the piece on the other axes.
+        let starts = self.ranges.iter().zip(hull).zip(steps).enumerate();
+        let start = starts.filter(|(number, _)| *number != axis);
+        let start = start.map(|(_, ((own, hull), step))| (own.start - hull.start) * step);
+        let start = start.sum::<u64>() as usize;
+        let typesize = self.bytes.len() / extents.iter().product::<u64>() as usize;
+        for (at, to) in items {
+            let at = start + place(*to, &extents, steps, Some((axis, at - from[axis].start)));
+            let (at, to) = (at * typesize, to * typesize);
+            self.bytes[to..to + typesize].copy_from_slice(&taken[at..at + typesize]);
+        }
+        self.done = until;
+    }
+}
+
+/// Returns the sides of the parts of a result, which consist of chunks. A part is extended on the axis first, so that each
+/// part of the source is read for few parts, as long as it `fits`.
+fn part_of(chunks: &[u64], shape: &[u64], axis: usize, fits: &dyn Fn(&[u64]) -> bool) -> Vec<u64> {
+    let mut sides = chunks.to_vec();
+    let others = (0..shape.len()).rev().filter(|other| *other != axis);
+    for axis in [axis].into_iter().chain(others) {
+        while sides[axis] < shape[axis] {
+            let mut grown = sides.clone();
+            grown[axis] *= 2;
+            if !fits(&grown) {
+                return sides;
+            }
+            sides = grown;
+        }
+    }
+    sides
+}
+
+/// Divides a part of the result into pieces of up to `most` items.
+fn pieces<'a>(
+    ranges: &[Range<u64>],
+    most: u64,
+    typesize: usize,
+    mut bytes: &'a mut [u8],
+) -> Result<Vec<Piece<'a>>> {
+    let extents = extent(ranges);
+    let (mut sides, mut left) = (vec![1; extents.len()], most.max(1));
+    for (side, size) in sides.iter_mut().zip(&extents).rev() {
+        *side = left.min(*size);
+        if *side < *size {
+            break;
+        }
+        left = (left / *size).max(1);
+    }
+    let mut pieces = Vec::new();
+    each_part(&extents, &sides, &mut |part| {
+        let len = len_of(&extent(part), typesize) as usize;
+        let (own, rest) = mem::take(&mut bytes).split_at_mut(len);
+        bytes = rest;
+        let moved = |(part, whole): (&Range<u64>, &Range<u64>)| {
+            whole.start + part.start..whole.start + part.end
+        };
+        let ranges = part.iter().zip(ranges).map(moved).collect();
+        pieces.push(Piece { ranges, bytes: own, items: Vec::new(), done: 0 });
+        Ok(())
+    })?;
+    Ok(pieces)
+}
+
+/// Returns the smallest box that contains these boxes.
+fn hull(boxes: impl Iterator<Item = Vec<Range<u64>>>) -> Vec<Range<u64>> {
+    let join =
+        |(one, two): (Range<u64>, Range<u64>)| one.start.min(two.start)..one.end.max(two.end);
+    let hull = boxes.reduce(|one, two| one.into_iter().zip(two).map(join).collect());
+    hull.unwrap_or_default()
 }
 
 /// Returns the strides of a box in items. An axis of one index is repeated.
@@ -162,6 +307,10 @@ fn strides(ranges: &[Range<u64>]) -> Vec<u64> {
 /// Returns the position in a box with these strides of an item of the result, whose box has the shape `extents`. The
 /// index on one axis can be another one.
 fn place(mut item: usize, extents: &[u64], strides: &[u64], other: Option<(usize, u64)>) -> usize {
+    if let ([_], [stride]) = (extents, strides) {
+        let at = other.map_or(item as u64, |(_, at)| at);
+        return (at * stride) as usize;
+    }
     let mut place = 0;
     for (axis, (size, stride)) in extents.iter().zip(strides).enumerate().rev() {
         let at = match other {

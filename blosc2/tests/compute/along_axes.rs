@@ -113,3 +113,16 @@ fn another_byte_order_is_converted() {
     let result = NDArray::builder().diff::<i32>(&array, 1, 0).unwrap();
     assert_eq!(result.read::<Vec<i32>>(..).unwrap(), [4, -12]);
 }
+
+#[test]
+fn differences_of_complex_numbers_are_computed() {
+    use num_complex::Complex;
+    let items = [(1.0f32, 2.0f32), (4.0, -1.0), (0.5, 0.0)].map(|(re, im)| Complex::new(re, im));
+    let array = NDArray::from_slice(&items, 3).unwrap();
+    let result = NDArray::builder().diff::<Complex<f32>>(&array, 1, 0).unwrap();
+    let expected = [Complex::new(3.0, -3.0), Complex::new(-3.5, 1.0)];
+    assert_eq!(result.read::<Vec<Complex<f32>>>(..).unwrap(), expected);
+    let other = NDArray::builder().dtype("<f8", 8);
+    let error = other.diff::<Complex<f32>>(&array, 1, 0).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TypeMismatch);
+}

@@ -139,3 +139,23 @@ fn shapes_without_a_product_are_errors() {
     let error = NDArray::builder().matmul::<f32>(&a, &other).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TypeMismatch);
 }
+
+/// The result does not depend on the number of threads, also if the sums of floats are rounded.
+#[test]
+fn threads_do_not_change_a_product() {
+    let made = |seed: u64| {
+        let item = |[row, column]: [u64; 2]| ((row * 71 + column * seed) % 97) as f64 / 7.0;
+        NDArray::builder().chunk_shape((30, 40)).from_fn([90, 90], item).unwrap()
+    };
+    let (a, b) = (made(13), made(29));
+    let product = |threads: usize| -> Vec<u64> {
+        let params = CParams::new().threads(Threads::new(threads));
+        let builder = NDArray::builder().cparams(params).chunk_shape((50, 20)).max_memory(60_000);
+        let product = builder.matmul::<f64>(&a, &b).unwrap();
+        product.read::<Vec<f64>>(..).unwrap().into_iter().map(f64::to_bits).collect()
+    };
+    let one = product(1);
+    for threads in [2, 3, 7] {
+        assert!(product(threads) == one, "{threads} threads");
+    }
+}

@@ -241,12 +241,12 @@ fn the_order_of_a_fold_does_not_depend_on_threads() {
     }
 }
 
-/// The mean and the standard deviation of multiples of 1/4, whose sums are exact in `f64`.
-fn mean_and_deviation(items: &[f64]) -> (f64, f64) {
+/// The sum, the mean and the variance of multiples of 1/4, whose sums are exact in `f64`.
+fn sum_mean_and_variance(items: &[f64]) -> (f64, f64, f64) {
     let count = items.len() as f64;
     let sum: f64 = items.iter().sum();
     let squares: f64 = items.iter().map(|item| item * item).sum();
-    (sum / count, ((count * squares - sum * sum) / (count * count)).sqrt())
+    (sum, sum / count, (count * squares - sum * sum) / (count * count))
 }
 
 fn near_or_nan(found: f64, expected: f64, what: &str) {
@@ -254,7 +254,7 @@ fn near_or_nan(found: f64, expected: f64, what: &str) {
     assert!(is_near || found.is_nan() && expected.is_nan(), "{what}: {found} {expected}");
 }
 
-/// Checks the statistics of some items. `mean_and_deviation` is exact for these items.
+/// Checks the statistics of some items. `sum_mean_and_variance` is exact for these items.
 fn check_statistics(found: &Description<f32>, items: &[f32], edges: &[f64], what: &str) {
     let numbers: Vec<f64> =
         items.iter().filter(|item| !item.is_nan()).map(|item| f64::from(*item)).collect();
@@ -266,14 +266,16 @@ fn check_statistics(found: &Description<f32>, items: &[f32], edges: &[f64], what
         numbers.iter().filter(|item| is_in(**item)).count() as u64
     };
     let histogram: Vec<u64> = (0..edges.len().saturating_sub(1)).map(bin).collect();
-    let (mean, deviation) = mean_and_deviation(&numbers);
+    let (sum, mean, variance) = sum_mean_and_variance(&numbers);
     assert_eq!(found.count, numbers.len() as u64, "{what}");
     assert_eq!(found.nan_count, (items.len() - numbers.len()) as u64, "{what}");
     assert_eq!(found.min.map(f64::from), numbers.iter().copied().reduce(f64::min), "{what}");
     assert_eq!(found.max.map(f64::from), numbers.iter().copied().reduce(f64::max), "{what}");
     assert_eq!(found.histogram, histogram, "{what}");
+    assert_eq!(found.sum, sum as f32, "{what}");
     near_or_nan(found.mean, mean, what);
-    near_or_nan(found.std, deviation, what);
+    near_or_nan(found.var, variance, what);
+    near_or_nan(found.std, variance.sqrt(), what);
 }
 
 /// Edges of random bins, or of equal bins. Some items are equal to an edge.

@@ -1,0 +1,209 @@
+//! Rules for all methods that create an array from another array.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use blosc2::storage::{ReadAt, ReadOnly};
+use blosc2::{
+    CParams, Error, ErrorKind, NDArray, NDArrayBuilder, NDArrayView, OpenOptions, Target,
+};
+use parking_lot::Mutex;
+
+/// Creates an array from a row of 64 items or from a table of 8 rows and 8 columns. The items are below 8.
+type Create = fn(NDArrayBuilder, NDArrayView<'_>, NDArrayView<'_>) -> blosc2::Result<NDArray>;
+
+const METHODS: [(&str, Create); 18] = [
+    ("argsort", |builder, row, _| builder.argsort::<i64>(row)),
+    ("broadcast_to", |builder, row, _| builder.broadcast_to(row, (3, 64))),
+    ("cast", |builder, _, table| builder.cast::<f32>(table)),
+    ("concatenate", |builder, row, _| builder.concatenate([row.clone(), row], 0)),
+    ("copy", |builder, row, _| builder.copy(row)),
+    ("cumulative_prod", |builder, _, table| builder.cumulative_prod::<i64>(table, 0)),
+    ("cumulative_sum", |builder, _, table| builder.cumulative_sum::<i64>(table, 1)),
+    ("diff", |builder, _, table| builder.diff::<i64>(table, 1, 0)),
+    ("map", |builder, _, table| builder.map(table, |item: i64| item.wrapping_mul(3))),
+    ("matmul", |builder, _, table| builder.matmul::<i64>(table.clone(), table)),
+    ("reshape", |builder, row, _| builder.reshape(row, (4, 16))),
+    ("sort", |builder, row, _| builder.sort::<i64>(row)),
+    ("take_along_axis", |builder, _, table| {
+        let indices = NDArray::builder().from_fn([8, 8], |[row, _]| row as i64)?;
+        builder.take_along_axis(table, &indices, 0)
+    }),
+    ("take_along_axis", |builder, _, table| {
+        let items = NDArray::builder().zeros::<u8>((8, 8))?;
+        builder.take_along_axis(&items, table, 0)
+    }),
+    ("tensordot", |builder, _, table| builder.tensordot::<i64>(table.clone(), table, (&[1], &[0]))),
+    ("unique", |builder, row, _| builder.unique::<i64>(row)),
+    ("unique_counts", |builder, row, _| {
+        builder.unique_counts::<i64>(row, NDArray::builder()).map(|(items, _)| items)
+    }),
+    ("unique_counts", |builder, row, _| {
+        NDArray::builder().unique_counts::<i64>(row, builder).map(|(_, counts)| counts)
+    }),
+];
+
+/// All methods that have an array or a view as source are in the list.
+#[test]
+fn the_list_of_methods_is_complete() {
+    let api = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("api.txt")).unwrap();
+    let methods = api.lines().filter_map(|line| {
+        let (name, signature) =
+            line.strip_prefix("pub fn blosc2::NDArrayBuilder::")?.split_once(['<', '('])?;
+        signature.contains("blosc2::NDArrayView<").then_some(name)
+    });
+    let expected: BTreeSet<&str> = methods.chain(["copy"]).collect();
+    assert_eq!(METHODS.iter().map(|(name, _)| *name).collect::<BTreeSet<_>>(), expected);
+}
+
+/// The parameters of an array whose chunks are stored without compression.
+fn builder(chunks: &[u64]) -> NDArrayBuilder {
+    NDArray::builder().cparams(CParams::new().level(0)).chunk_shape(chunks)
+}
+
+/// A row and a table, in frames.
+fn frames() -> [Vec<u8>; 2] {
+    let item = |[at]: [u64; 1]| (at * 7919 % 61 % 8) as i64;
+    let row = builder(&[8]).target(Vec::new()).from_fn([64], item).unwrap();
+    let table = builder(&[2, 4]).target(Vec::new()).reshape(&row, (8, 8)).unwrap();
+    [row, table].map(|array| array.into_schunk().into_cframe().unwrap())
+}
+
+/// A frame whose chunks in the middle cannot be read when the flag is set.
+#[derive(Debug)]
+struct Failing(Vec<u8>, Arc<AtomicBool>);
+
+impl ReadAt for Failing {
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let len = self.0.len() as u64;
+        let is_inside = offset < len * 3 / 4 && offset + buffer.len() as u64 > len / 2;
+        match is_inside && self.1.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("told to fail")),
+            false => self.0.read_exact_at(offset, buffer),
+        }
+    }
+}
+
+/// Returns arrays whose chunks in the middle cannot be read.
+fn failing() -> [NDArray; 2] {
+    let fails = Arc::new(AtomicBool::new(false));
+    let open = |frame| {
+        let storage = ReadOnly::new(Failing(frame, Arc::clone(&fails)));
+        NDArray::open(Target::storage(storage)).unwrap()
+    };
+    let arrays = frames().map(open);
+    fails.store(true, Ordering::Relaxed);
+    arrays
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap();
+    names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// If the source cannot be read, no array and no temporary file appears, and an existing array is not replaced.
+#[test]
+fn a_failed_read_leaves_no_array() {
+    let [row, table] = failing();
+    for (name, create) in METHODS {
+        for is_directory in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let target = Target::from(folder.path().join("array")).directory(is_directory);
+            // Small parts: some of them are written before the failure.
+            let builder = NDArray::builder().max_memory(64).target(target);
+            let error = create(builder, row.view(), table.view()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Io, "{name}: {error}");
+            assert_eq!(names(folder.path()), [""; 0], "{name}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("array");
+        let builder = || NDArray::builder().target(&path);
+        builder().arange(0u8, 9, 1).unwrap();
+        let options = OpenOptions::new().replace(true);
+        let error = create(builder().options(&options), row.view(), table.view()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{name}: {error}");
+        let kept: Vec<u8> = NDArray::open(&path).unwrap().read(..).unwrap();
+        assert_eq!((kept.len(), names(folder.path()).len()), (9, 1), "{name}");
+    }
+}
+
+/// Progress is reported for each chunk. The sources are held: another handle cannot change them between two chunks.
+#[test]
+fn the_sources_do_not_change_during_a_creation() {
+    for (name, create) in METHODS {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["row", "table"].map(|name| folder.path().join(name));
+        paths.iter().zip(frames()).for_each(|(path, frame)| fs::write(path, frame).unwrap());
+        let writers = paths.each_ref().map(|path| {
+            NDArray::from_schunk(OpenOptions::new().write(true).open(path).unwrap()).unwrap()
+        });
+        let [row, table] = paths.each_ref().map(|path| NDArray::open(path).unwrap());
+        let (writers, reports) = (Mutex::new(writers), Arc::new(Mutex::new(Vec::new())));
+        let reported = Arc::clone(&reports);
+        let report = move |done: u64, total: u64| {
+            let mut writers = writers.lock();
+            let writes = writers.iter_mut().map(|writer| writer.write(.., 0i64));
+            let refused = writes.filter(|result| {
+                result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Busy)
+            });
+            reported.lock().push((done, total, refused.count()));
+            Ok::<(), Error>(())
+        };
+        let created = create(NDArray::builder().progress(report), row.view(), table.view());
+        let count = created.unwrap().schunk().nchunks() as u64;
+        // One of the two sources is used.
+        let expected: Vec<_> = (1..=count).map(|done| (done, count, 1)).collect();
+        assert_eq!(*reports.lock(), expected, "{name}");
+    }
+}
+
+/// Errors of the builder are found before the source is read.
+#[test]
+fn wrong_settings_are_found_before_a_sort() {
+    let [row, table] = failing();
+    let sorts = METHODS.iter().filter(|(name, _)| name.contains("sort") || name.contains("unique"));
+    for (name, create) in sorts {
+        let wrong =
+            |builder: NDArrayBuilder| create(builder, row.view(), table.view()).unwrap_err().kind();
+        let builder = NDArray::builder;
+        assert_eq!(wrong(builder().chunk_shape((3, 3))), ErrorKind::InvalidArgument, "{name}");
+        assert_eq!(wrong(builder().chunk_shape(4).block_shape(5)), ErrorKind::InvalidArgument);
+        assert_eq!(wrong(builder().dtype("<f4", 4)), ErrorKind::TypeMismatch, "{name}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("array");
+        builder().target(&path).arange(0u8, 9, 1).unwrap();
+        assert_eq!(wrong(builder().target(&path)), ErrorKind::AlreadyExists, "{name}");
+        assert_eq!(wrong(builder()), ErrorKind::Io, "{name}");
+    }
+}
+
+/// If one of the two arrays of `unique_counts` cannot be created, the other one is not created either.
+#[test]
+fn unique_counts_creates_both_arrays_or_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let builder = |name: &str| NDArray::builder().target(folder.path().join(name));
+    let array = builder("exists").arange(0i64, 9, 1).unwrap();
+    let fails = |items: NDArrayBuilder, counts: NDArrayBuilder, kind| {
+        let error = items.unique_counts::<i64>(&array, counts).unwrap_err();
+        assert_eq!((error.kind(), names(folder.path()).len()), (kind, 1));
+    };
+    // A closure that fails for the last chunk.
+    let stopped = |name| {
+        let report = |done, total| if done < total { Ok(()) } else { Err("stopped") };
+        builder(name).chunk_shape(2).progress(report)
+    };
+    fails(builder("new"), builder("exists"), ErrorKind::AlreadyExists);
+    fails(builder("exists"), builder("new"), ErrorKind::AlreadyExists);
+    fails(builder("items"), stopped("counts"), ErrorKind::Callback);
+    fails(stopped("items"), builder("counts"), ErrorKind::Callback);
+    builder("items").unique_counts::<i64>(&array, builder("counts")).unwrap();
+    assert_eq!(names(folder.path()).len(), 3);
+}
