@@ -132,7 +132,8 @@ pub use blosc2;
 pub use blosc2_derive::Row;
 pub use carrier::{Carrier, CarrierKind};
 pub use ctable::{
-    CTable, Column, ColumnDescription, Comparison, Condition, Rows, Summary, SummarySegment,
+    CTable, Column, ColumnDescription, Comparison, Condition, Rows, SortOrder, Summary,
+    SummarySegment,
 };
 #[cfg(feature = "c")]
 pub use ctable::{Cell, Data, Row, Schema, TableAppender};

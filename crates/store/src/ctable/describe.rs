@@ -8,8 +8,6 @@ use crate::blosc2::{Error, ErrorKind, Result, Value};
 use super::{CTable, READ, summary};
 use crate::ItemKind;
 
-/// Rows whose values are in memory at once.
-const ROWS: u64 = 1 << 16;
 /// The memory of the distinct strings of a column that are counted.
 const MAX_DISTINCT: usize = 64 << 20;
 
@@ -110,8 +108,8 @@ impl CTable {
             .collect()
     }
 
-    /// Computes statistics of a column in one pass. Up to 2<sup>16</sup> rows are in memory at the same time. Python:
-    /// `describe`.
+    /// Computes statistics of a column in one pass. Up to 2<sup>16</sup> rows with about 16 MiB are in memory at the
+    /// same time. Python: `describe`.
     ///
     /// A column that Python computes by an expression is [evaluated](Self::evaluate); its rows are null where another
     /// column is null.
@@ -120,19 +118,23 @@ impl CTable {
     /// Fails with the errors of [`values`](Self::values) and [`evaluate`](Self::evaluate).
     pub fn describe(&self, name: &str) -> Result<ColumnDescription> {
         use ItemKind::*;
-        let kind = self.find_column(name)?.kind();
+        let column = self.find_column(name)?;
+        let kind = column.kind();
         let has_statistics =
             !matches!(kind, Complex64 | Complex128 | List(_) | Struct(_) | Object | NDArray { .. });
         let mut described = ColumnDescription { count: self.nrows(), ..Default::default() };
         let (mut moments, mut distinct) = (Moments::default(), Distinct::default());
-        for start in (0..self.nrows()).step_by(ROWS as usize) {
-            let rows = start..self.nrows().min(start + ROWS);
-            if !has_statistics {
-                let nulls = self.nulls(name, rows)?;
+        if !has_statistics && !column.is_stale() {
+            let read = |rows| self.nulls(name, rows);
+            self.in_parts(name, read, |_, nulls| {
                 described.nulls += nulls.into_iter().filter(|null| *null).count() as u64;
-                continue;
-            }
-            for value in self.any_values(name, rows)? {
+                Ok(())
+            })?;
+            return Ok(described);
+        }
+        let read = |rows| self.any_values(name, rows);
+        self.in_parts(name, read, |_, values| {
+            for value in values {
                 match &value {
                     Value::None => {
                         described.nulls += 1;
@@ -157,7 +159,8 @@ impl CTable {
                     described.max = Some(value);
                 }
             }
-        }
+            Ok(())
+        })?;
         if moments.count > 0 {
             described.mean = Some(moments.mean());
             described.std = Some((moments.squares / moments.count as f64).sqrt());

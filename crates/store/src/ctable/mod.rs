@@ -55,6 +55,7 @@ use part::{Parts, array, leaf, row_bytes, row_items};
 pub use row::{Cell, Row};
 use rows::Ascending;
 pub use rows::Rows;
+pub use sort::SortOrder;
 #[cfg(feature = "c")]
 pub use spec::Schema;
 #[cfg(feature = "c")]
@@ -72,6 +73,9 @@ const WRITE: &str = "write to a table";
 
 /// Rows that are read at once when rows are searched.
 const FIND_ROWS: usize = 1 << 20;
+/// Rows of a part of a column, and the memory of its values, unless a row takes more.
+const PART_ROWS: u64 = 1 << 16;
+const PART: u64 = 16 << 20;
 
 /// The source of the parts of a table.
 pub(super) trait Leaves: LeavesMut + std::fmt::Debug + Send + Sync {
@@ -714,6 +718,36 @@ impl CTable {
     #[cfg(not(feature = "c"))]
     fn any_values(&self, name: &str, rows: Range<u64>) -> Result<Vec<Value>> {
         self.values(name, rows)
+    }
+
+    /// Passes all rows of a column to `work`, in parts whose values take little memory. `read` reads a part.
+    fn in_parts<T>(
+        &self,
+        name: &str,
+        read: impl Fn(Range<u64>) -> Result<T>,
+        mut work: impl FnMut(Range<u64>, T) -> Result<()>,
+    ) -> Result<()> {
+        let mut most = match self.stored(name) {
+            Ok((_, stored)) => {
+                let row = stored.memory(self.nrows())? / self.nrows().max(1);
+                (PART / row.max(1)).clamp(1, PART_ROWS)
+            }
+            // It is computed, or cannot be read.
+            Err(_) => PART_ROWS,
+        };
+        let mut start = 0;
+        while start < self.nrows() {
+            let rows = start..self.nrows().min(start + most);
+            match read(rows.clone()) {
+                // Other rows are longer than these.
+                Err(error) if error.kind() == ErrorKind::TooLarge && most > 1 => most /= 2,
+                part => {
+                    work(rows.clone(), part?)?;
+                    start = rows.end;
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn find_column(&self, name: &str) -> Result<&Column> {

@@ -105,6 +105,10 @@ impl Budget {
         Self { left: max_read_of(schunk, stored).max(default_max_read(stored)) }
     }
 
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
     pub(super) fn take(&mut self, nbytes: u64) -> Result<()> {
         self.check(nbytes)?;
         self.left -= nbytes;

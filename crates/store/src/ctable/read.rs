@@ -124,6 +124,15 @@ impl Stored {
         [nbytes + self.marks.as_ref().map_or(0, nbytes_of), cbytes]
     }
 
+    /// The memory of the values of `rows` rows, which are all rows of the table.
+    pub(super) fn memory(&self, rows: u64) -> Result<u64> {
+        let longest = |words: &[String]| words.iter().map(String::len).max().unwrap_or(0) as u64;
+        Ok(match self.words()? {
+            Some(words) => rows.saturating_mul(longest(words)),
+            None => self.sizes()[0],
+        })
+    }
+
     /// The distinct strings of a dictionary, in the order of their codes.
     pub(super) fn words(&self) -> Result<Option<&[String]>> {
         let Content::Codes { texts, decoded, .. } = &self.content else { return Ok(None) };

@@ -1,5 +1,7 @@
 //! The order of the rows by a column, with Python's FULL indexes.
 
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::ops::{Bound, Range, RangeBounds};
 
 use crate::blosc2::dtype::{Kind, ScalarDecoder};
@@ -16,40 +18,67 @@ const KIND: &str = "full";
 const AT_ONCE: u64 = 1 << 16;
 /// The reserved places that an index may have besides those of the column, or as many as the column has.
 const RESERVED: u64 = 1 << 20;
-/// Rows whose values are in memory at once.
+/// Rows whose places are in memory at once.
 const ROWS: u64 = 1 << 16;
 
+/// The order in which [`CTable::argsort`] returns rows. In both orders, equal values keep their order, NaN follows all
+/// numbers, and null rows follow NaN, as in Python's `sort_by`. Python reverses the order of equal strings if it sorts
+/// in descending order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SortOrder {
+    /// The smallest value first.
+    #[default]
+    Ascending,
+    /// The largest value first.
+    Descending,
+}
+
+impl SortOrder {
+    /// Compares the keys of two rows, and then the rows.
+    fn compare<K: Ord>(self, one: &(K, u64), other: &(K, u64)) -> Ordering {
+        let keys = one.0.cmp(&other.0);
+        let keys = if self == Self::Descending { keys.reverse() } else { keys };
+        keys.then(one.1.cmp(&other.1))
+    }
+}
+
 impl CTable {
-    /// Returns the indices of the rows in ascending order of a column, from rank `ranks.start` to `ranks.end`: `..10`
-    /// returns the rows with the ten smallest values. Equal values keep their order, NaN follows all numbers, and null
-    /// rows follow NaN. Ranks after the last row are ignored. Python: `iter_sorted`, `sort_by`.
+    /// Returns the indices of the rows in the order of a column, from rank `ranks.start` to `ranks.end`: `..10` in
+    /// ascending order returns the rows with the ten smallest values. [`SortOrder`] describes the places of equal
+    /// values, NaN and nulls. Ranks after the last row are ignored. Python: `iter_sorted`, `sort_by`.
     ///
     /// If Python has created an index of the kind `FULL` for the column of numbers, booleans, timestamps or strings of
-    /// a fixed length, and the table has not changed since then, the rows are read from the index up to `ranks.end`,
-    /// and the nulls of the column. Whether the index is in order is not verified, because this requires reading the
-    /// column. Otherwise, the column is read and sorted in memory, with 48 bytes for each row. A damaged index is
-    /// ignored. This crate does not write such indexes.
+    /// a fixed length, and the table has not changed since then, rows in ascending order are read from the index up to
+    /// `ranks.end`, and the nulls of the column. Whether the index is in order is not verified, because this requires
+    /// reading the column. A damaged index is ignored. This crate does not write such indexes.
     ///
-    /// A reversed result is no descending order: NaN and null rows come first, and equal values are reversed too.
+    /// Otherwise, the column is read and sorted in memory. A row takes 24 bytes, or 48 bytes and its string; the strings
+    /// of a dictionary are numbers. Only the first `ranks.end` rows, and as many again, are in memory, so that `..1000`
+    /// takes little memory for any number of rows.
     ///
     /// ```
-    /// use blosc2_store::{CTable, Data, ItemKind, Schema};
+    /// use blosc2_store::{CTable, Data, ItemKind, Schema, SortOrder};
     ///
     /// let schema = Schema::new().column("price", ItemKind::Float64).column("id", ItemKind::Int64);
     /// let mut table = CTable::in_memory(&schema)?;
     /// table.append([("price", Data::items(&[9.5, 2.5, f64::NAN, 8.0])), ("id", Data::items(&[1i64, 2, 3, 4]))])?;
-    /// assert_eq!(table.argsort("price", ..)?, [1, 3, 0, 2]);
-    /// let cheapest = table.argsort("price", ..2)?;
-    /// assert_eq!(table.read::<i64>("id", cheapest)?, [2, 4]);
+    /// assert_eq!(table.argsort("price", SortOrder::Ascending, ..)?, [1, 3, 0, 2]);
+    /// let dearest = table.argsort("price", SortOrder::Descending, ..2)?;
+    /// assert_eq!(table.read::<i64>("id", dearest)?, [1, 4]);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
     ///
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: the column has other values than numbers, booleans, timestamps, strings and bytes;
-    /// - [`ErrorKind::TooLarge`]: the sorted column takes more than 1 GiB of memory and more than 256 times the stored
-    ///   bytes;
+    /// - [`ErrorKind::TooLarge`]: sorting takes more than 1 GiB of memory and more than 256 times the stored bytes of
+    ///   the column: ask for fewer ranks, or open the table with another [limit](crate::Object::open_with_limits);
     /// - the errors of [`values`](Self::values) and [`evaluate`](Self::evaluate).
-    pub fn argsort(&self, name: &str, ranks: impl RangeBounds<u64>) -> Result<Vec<u64>> {
+    pub fn argsort(
+        &self,
+        name: &str,
+        order: SortOrder,
+        ranks: impl RangeBounds<u64>,
+    ) -> Result<Vec<u64>> {
         use ItemKind::*;
         let column = self.find_column(name)?;
         let kind = column.kind();
@@ -71,14 +100,16 @@ impl CTable {
         if start >= end {
             return Ok(Vec::new());
         }
-        let found = match self.indexed(column, start..end) {
-            // An index only saves time, so that its faults are no errors.
-            Err(error) if error.kind() != ErrorKind::Io => None,
-            found => found?,
+        let found = match order {
+            SortOrder::Ascending => self.indexed(column, start..end),
+            // The order of equal values is not reversed.
+            SortOrder::Descending => Ok(None),
         };
         match found {
-            Some(rows) => Ok(rows),
-            None => Ok(self.sorted(name)?.drain(start as usize..end as usize).collect()),
+            Ok(Some(rows)) => Ok(rows),
+            Err(error) if error.kind() == ErrorKind::Io => Err(error),
+            // An index only saves time, so that its faults are no errors.
+            Ok(None) | Err(_) => self.sorted(column, order, start..end),
         }
     }
 
@@ -176,58 +207,142 @@ impl CTable {
         Ok((rows.len() as u64 == ranks.end - ranks.start).then_some(rows))
     }
 
-    /// All rows in the order of a column, which is sorted in memory.
-    fn sorted(&self, name: &str) -> Result<Vec<u64>> {
-        let mut budget = self.live.budget();
-        budget.take(self.nrows().saturating_mul(size_of::<(Key, u64)>() as u64))?;
-        let mut keys = Vec::with_capacity(self.nrows() as usize);
-        for start in (0..self.nrows()).step_by(ROWS as usize) {
-            let rows = start..self.nrows().min(start + ROWS);
-            for (row, value) in rows.clone().zip(self.any_values(name, rows)?) {
-                let Some(key) = Key::of(value) else {
-                    let detail = format!("values of the column `{name}` have no order");
-                    return Err(Error::new(ErrorKind::TypeMismatch, READ, detail));
+    /// The rows with some ranks, of a column that is sorted in memory.
+    fn sorted(&self, column: &Column, order: SortOrder, ranks: Range<u64>) -> Result<Vec<u64>> {
+        let name = column.name();
+        let budget = match self.stored(name) {
+            Ok((_, stored)) => stored.budget(),
+            // It is computed.
+            Err(_) => self.live.budget(),
+        };
+        let most = usize::try_from(ranks.end).unwrap_or(usize::MAX);
+        let mut limit = Limit { name, order, most, taken: 0, max: budget.left() };
+        // The numbers from i64::MIN to u64::MAX have 64 bits without their sign.
+        let (mut negative, mut positive) = (Ranked::default(), Ranked::default());
+        let mut texts = Ranked::default();
+        let (mut nan, mut nulls) = (Ranked::default(), Ranked::default());
+        let words = self.ordered_words(column)?;
+        let read = |rows| self.any_values(name, rows);
+        self.in_parts(name, read, |rows, values| {
+            for (row, value) in rows.zip(values) {
+                let number = match value {
+                    Value::Bool(value) => value.into(),
+                    Value::Int(value) => value,
+                    Value::Float(value) if value.is_nan() => {
+                        nan.add((), row, &mut limit)?;
+                        continue;
+                    }
+                    // The bits of a positive float are an integer with its order. The zeros are equal.
+                    Value::Float(value) if value < 0.0 => -i128::from(value.abs().to_bits()),
+                    Value::Float(value) => value.abs().to_bits().into(),
+                    Value::Str(text) => match words.get(text.as_str()) {
+                        Some(rank) => (*rank).into(),
+                        None => {
+                            texts.add(text.into_bytes(), row, &mut limit)?;
+                            continue;
+                        }
+                    },
+                    Value::Bytes(bytes) => {
+                        texts.add(bytes, row, &mut limit)?;
+                        continue;
+                    }
+                    Value::None => {
+                        nulls.add((), row, &mut limit)?;
+                        continue;
+                    }
+                    _ => {
+                        let detail = format!("values of the column `{name}` have no order");
+                        return Err(Error::new(ErrorKind::TypeMismatch, READ, detail));
+                    }
                 };
-                if let Key::Bytes(bytes) = &key {
-                    budget.take(bytes.len() as u64)?;
-                }
-                keys.push((key, row));
+                let numbers = if number < 0 { &mut negative } else { &mut positive };
+                numbers.add(number as u64, row, &mut limit)?;
             }
+            Ok(())
+        })?;
+        let (first, second) = match order {
+            SortOrder::Ascending => (negative, positive),
+            SortOrder::Descending => (positive, negative),
+        };
+        let rows = first.into_rows(order).chain(second.into_rows(order));
+        let rows = rows.chain(texts.into_rows(order));
+        let rows = rows.chain(nan.into_rows(order)).chain(nulls.into_rows(order));
+        Ok(rows.take(most).skip(ranks.start as usize).collect())
+    }
+
+    /// The strings of a dictionary, with their ranks in ascending order; none for another column.
+    fn ordered_words(&self, column: &Column) -> Result<HashMap<&str, u32>> {
+        if !matches!(column.kind(), ItemKind::Dictionary { .. }) {
+            return Ok(HashMap::new());
         }
-        keys.sort_unstable();
-        Ok(keys.into_iter().map(|(_, row)| row).collect())
+        let words = self.stored(column.name())?.1.words()?.unwrap_or_default();
+        let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+        words.sort_unstable();
+        Ok(words.into_iter().zip(0..).collect())
     }
 }
 
-/// The values of a column, which have one type, in ascending order.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
-    Int(i128),
-    /// The bits of a float, so that integers have its order.
-    Float(i64),
-    /// Strings have the order of their UTF-8.
-    Bytes(Vec<u8>),
-    NaN,
-    Null,
+/// The rows with one kind of keys, of which only the first ones are kept.
+struct Ranked<K>(Vec<(K, u64)>);
+
+impl<K> Default for Ranked<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
 }
 
-impl Key {
-    /// `None` if the value has no order.
-    fn of(value: Value) -> Option<Self> {
-        Some(match value {
-            Value::Bool(value) => Self::Int(value.into()),
-            Value::Int(value) => Self::Int(value),
-            Value::Float(value) if value.is_nan() => Self::NaN,
-            Value::Float(value) => {
-                // The zeros are equal.
-                let bits = (value + 0.0).to_bits() as i64;
-                Self::Float(if bits < 0 { bits ^ i64::MAX } else { bits })
-            }
-            Value::Str(text) => Self::Bytes(text.into_bytes()),
-            Value::Bytes(bytes) => Self::Bytes(bytes),
-            Value::None => Self::Null,
-            _ => return None,
-        })
+/// What limits the rows that are kept.
+struct Limit<'a> {
+    /// The name of the column.
+    name: &'a str,
+    order: SortOrder,
+    /// The number of rows that are wanted.
+    most: usize,
+    /// The memory of all rows that are kept, and of the result.
+    taken: u64,
+    max: u64,
+}
+
+trait Key: Ord {
+    /// The memory outside of the key.
+    fn len(&self) -> usize {
+        0
+    }
+}
+
+impl Key for () {}
+impl Key for u64 {}
+impl Key for Vec<u8> {
+    fn len(&self) -> usize {
+        self.capacity()
+    }
+}
+
+impl<K: Key> Ranked<K> {
+    fn add(&mut self, key: K, row: u64, limit: &mut Limit<'_>) -> Result<()> {
+        let memory = |key: &K| (size_of::<(K, u64)>() + size_of::<u64>() + key.len()) as u64;
+        limit.taken = limit.taken.saturating_add(memory(&key));
+        self.0.push((key, row));
+        // As many rows are removed as are kept, so that this takes time in proportion to the rows.
+        if self.0.len() / 2 >= limit.most.max(AT_ONCE as usize) {
+            self.0.select_nth_unstable_by(limit.most, |one, other| limit.order.compare(one, other));
+            limit.taken -= self.0.drain(limit.most..).map(|(key, _)| memory(&key)).sum::<u64>();
+        }
+        if limit.taken <= limit.max {
+            return Ok(());
+        }
+        let (name, max) = (limit.name, limit.max);
+        let detail = format!(
+            "sorting the column `{name}` takes more than the memory limit of {max} bytes: ask for fewer ranks, such as \
+             `..1000`, or open the table with a higher `max_read`"
+        );
+        Err(Error::new(ErrorKind::TooLarge, "sort a table", detail))
+    }
+
+    /// The rows in their order.
+    fn into_rows(mut self, order: SortOrder) -> impl Iterator<Item = u64> {
+        self.0.sort_unstable_by(|one, other| order.compare(one, other));
+        self.0.into_iter().map(|(_, row)| row)
     }
 }
 
