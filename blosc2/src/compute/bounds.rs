@@ -10,7 +10,7 @@ use blosc2_format::dtype::{Field, Kind, ScalarDecoder};
 
 use crate::item::element::bytes_of;
 use crate::ndarray::NDArray;
-use crate::{Dtype, Element, RawItems, Value};
+use crate::{Dtype, Element, OpenOptions, RawItems, Value};
 
 /// The metalayer with the descriptions of the indexes, and the name of the index of entire items.
 const INDEXES: &str = "blosc2_indexes";
@@ -129,7 +129,12 @@ impl Excluded {
         if described.rsplit(['/', '\\']).next() != Some(&file) {
             return None;
         }
-        let index = NDArray::open(path.with_file_name(file)).ok()?;
+        let options = OpenOptions::new().limits(array.schunk().limits());
+        let options = match array.schunk().max_read() {
+            Some(max) => options.max_read(max),
+            None => options,
+        };
+        let index = NDArray::open_with(path.with_file_name(file), options).ok()?;
         let size = dtype.size();
         let fields = [
             Field::new("min", 0, dtype.clone()),

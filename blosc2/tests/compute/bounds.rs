@@ -30,6 +30,9 @@ for kind in ["SUMMARY", "FULL", "PARTIAL", "BUCKET", "OPSI"]:
         array = b2.asarray(values, urlpath=path, mode="w", chunks=(70_000,), blocks=(9_000,))
         array.create_index(kind=getattr(b2.IndexKind, kind))
 
+values = items.astype("i8")[:100_000]
+b2.asarray(values, urlpath="small.b2nd", mode="w", chunks=(1000,), blocks=(4,)).create_index(kind=b2.IndexKind.SUMMARY)
+
 # Indexes of other arrays under the names of those of these arrays.
 for name, first in [("old", 0), ("new", 10**6), ("run.a", 0), ("run.b", 10**6)]:
     values = np.arange(first, first + COUNT)
@@ -124,6 +127,18 @@ fn ranges_are_found_with_indexes_as_without() {
             }
         }
     }
+
+    // The limits of an array are those of its index. This one is larger than the chunks.
+    let path = folder.join("small.b2nd");
+    let count = |options: &OpenOptions| {
+        let array = NDArray::open_with(&path, options).unwrap();
+        array.lazy::<i64>().select_in(20..).count().unwrap()
+    };
+    let (any, limited) = (OpenOptions::new(), OpenOptions::new().max_read(100_000));
+    let right = count(&any);
+    assert!(right > 0 && count(&limited) == right);
+    poison(&path, "summary");
+    assert_eq!((count(&any), count(&limited)), (0, right));
 
     for kind in KINDS {
         let path = folder.join(format!("{}_f8.b2nd", kind.to_uppercase()));

@@ -521,3 +521,18 @@ fn a_private_map_keeps_its_changes() {
     drop(private);
     assert!(fs::read(&path).unwrap() == before);
 }
+
+/// python-blosc2 #611: `ndarray_from_cframe(copy=True)` aborted if a special chunk was before another one.
+#[test]
+fn arrays_from_frames_with_special_chunks_before_others_own_their_chunks() {
+    let items: Vec<f32> = (0..14).map(|n| if n < 7 { 0.0 } else { 1.0 }).collect();
+    let array = NDArray::builder().chunk_shape(7).block_shape(3).from_slice(&items, 14).unwrap();
+    let frame = array.schunk().to_cframe().unwrap();
+    let mut copy = NDArray::open_rw(frame.clone()).unwrap();
+    assert_eq!(copy.schunk().chunk_info(0).unwrap().special, Some(Special::Zeros));
+    assert_eq!(copy.read::<Vec<f32>>(..).unwrap(), items);
+    copy.write(0..7, &[2.0f32; 7]).unwrap();
+    drop(array);
+    assert_eq!(copy.read::<Vec<f32>>(..).unwrap()[..8], [2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1.0]);
+    assert_eq!(NDArray::open(frame).unwrap().read::<Vec<f32>>(..).unwrap(), items);
+}
