@@ -52,7 +52,7 @@ impl CTable {
     /// `ranks.end`, and the nulls of the column. Whether the index is in order is not verified, because this requires
     /// reading the column. A damaged index is ignored. This crate does not write such indexes.
     ///
-    /// Otherwise, the column is read and sorted in memory. A row takes 24 bytes, or 48 bytes and its string; the strings
+    /// Otherwise, the column is read and sorted in memory. A row takes 24 bytes, or 40 bytes and its string; the strings
     /// of a dictionary are numbers. Only the first `ranks.end` rows, and as many again, are in memory, so that `..1000`
     /// takes little memory for any number of rows.
     ///
