@@ -121,7 +121,8 @@ impl NDArrayBuilder {
     /// source that are equal to each of them. `counts` is the builder of the second array. NumPy:
     /// `unique(return_counts=True)`.
     ///
-    /// If the targets are paths, both arrays appear at the end of the call, or none of them after an error.
+    /// If the targets are paths, both arrays are complete before the first one appears. After an error there is none of
+    /// them, except that of the counts if renaming the other array fails.
     ///
     /// ```
     /// use blosc2::NDArray;

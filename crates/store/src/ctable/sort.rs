@@ -282,7 +282,7 @@ impl CTable {
     }
 }
 
-/// The rows with one kind of keys, of which only the first ones are kept.
+/// The first rows in the order of one kind of keys. Later rows are dropped.
 struct Ranked<K>(Vec<(K, u64)>);
 
 impl<K> Default for Ranked<K> {
