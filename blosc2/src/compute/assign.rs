@@ -22,9 +22,9 @@ impl NDArray {
     /// an axis of size 1 is repeated. The operand may have more axes than the selection, if the first ones have size 1.
     ///
     /// The broadcast items are not created in memory: the items of one chunk of this array are computed and written at a
-    /// time. Items that are repeated in several chunks are computed once. The assignment is atomic, and holds the new compressed chunks in memory until it ends; see
-    /// [`transaction`](Self::transaction). To write items that have the shape of the selection, use
-    /// [`write`](Self::write).
+    /// time. Items that are repeated in neighboring chunks are computed once for them. The assignment is atomic, and holds
+    /// the new compressed chunks in memory until it ends; see [`transaction`](Self::transaction). To write items that have
+    /// the shape of the selection, use [`write`](Self::write).
     ///
     /// With a list of indices, a chunk is written again whenever the next index is in another chunk: sort the indices.
     ///

@@ -83,7 +83,8 @@ impl NDArrayBuilder {
         let (array, threads) = (source.array(), Threads::new(self.threads().max(1)));
         let reading = array.schunk().reading()?;
         let sources = Sources { arrays: &[array], vlmeta: false };
-        self.in_boxes(&shape, (&dtype, typesize), sources, &mut |chunks, put| {
+        self.in_boxes(&shape, (&dtype, typesize), sources, |chunks, put| {
+            let reading = reading;
             // For each column of chunks, the chunks on the axis one after the other.
             let mut columns = shape.clone();
             columns[axis] = columns[axis].min(1);

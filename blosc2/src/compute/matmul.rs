@@ -23,8 +23,9 @@ impl NDArrayBuilder {
     /// not part of the result.
     ///
     /// The result has the type of the items. Integers wrap around. Floating-point items are added in an order that
-    /// depends on the chunk shape of the result, on [`max_memory`](Self::max_memory) and on the instruction set of the
-    /// processor. The result does not depend on the number of threads.
+    /// depends on the chunk shape of the result, on the chunk and block shapes of both arrays, on
+    /// [`max_memory`](Self::max_memory) and on the instruction set of the processor. The result does not depend on the
+    /// number of threads.
     ///
     /// The product is computed in parts of [`max_memory`](Self::max_memory), each with the corresponding parts of both
     /// arrays. [`CParams::threads`](crate::CParams::threads) sets the number of threads.
@@ -153,8 +154,10 @@ fn multiply<T: Arithmetic>(
     let room = (memory as u64 / 4).max(1);
     let (dtype, typesize) = builder.dtype_of_type(ItemType::of::<T>())?;
     let readings = Readings::new([a.array(), b.array()])?;
-    let sources = Sources { arrays: readings.arrays(), vlmeta: false };
-    builder.in_boxes(&shape, (&dtype, typesize), sources, &mut |chunks, put| {
+    let arrays = readings.arrays().to_vec();
+    let sources = Sources { arrays: &arrays, vlmeta: false };
+    builder.in_boxes(&shape, (&dtype, typesize), sources, |chunks, put| {
+        let readings = readings;
         let grids = (0..summed).map(|at| [a.grid(outer + rows.len() + at), b.grid(outer + at)]);
         let grids: Vec<[Grid; 2]> = grids.collect();
         let block =
@@ -214,8 +217,8 @@ fn multiply<T: Arithmetic>(
     })
 }
 
-/// Returns the steps on the summed axes, of up to `left` items together. A step consists of entire chunks of both arrays if
-/// they fit, otherwise of entire blocks, so that few blocks are decompressed for several steps.
+/// Returns the steps on the summed axes, of up to `left` items together. A step consists of entire chunks of the array with
+/// the larger chunks if they fit, otherwise of entire blocks, so that few blocks are decompressed for several steps.
 fn steps(sums: &[u64], grids: &[[Grid; 2]], mut left: u64) -> Vec<u64> {
     let mut steps = sums.to_vec();
     for (step, [one, two]) in steps.iter_mut().zip(grids).rev() {

@@ -16,7 +16,7 @@ use crate::ndarray::view::NDArrayView;
 use crate::ndarray::{NDArray, NDArrayBuilder, parallel};
 use crate::schunk::Reading;
 use crate::support::memory::reserve;
-use crate::{Doing, Element, ErrorKind, Result, Threads};
+use crate::{Doing, Element, Error, ErrorKind, Result, Threads};
 
 /// A part of a run has at least this number of records, unless the run is very short.
 const PART: usize = 1024;
@@ -51,7 +51,8 @@ impl NDArrayBuilder {
         let source = source.into();
         let sorter = Sorter::new(&self, &source, |key: T, _| (key, ()), None)?;
         let (sources, len) = (Sources { arrays: &[source.array()], vlmeta: false }, source.len());
-        self.in_order(sources, len, || Ok(len), &mut |put| {
+        self.in_order(sources, len, |put| {
+            let sorter = sorter;
             let mut keys = Vec::new();
             sorter.sorted(&mut |records| {
                 keys.clear();
@@ -80,7 +81,8 @@ impl NDArrayBuilder {
         let source = source.into();
         let sorter = Sorter::new(&self, &source, |key: T, at| (key, at as i64), None)?;
         let (sources, len) = (Sources { arrays: &[source.array()], vlmeta: false }, source.len());
-        self.in_order(sources, len, || Ok(len), &mut |put| {
+        self.in_order(sources, len, |put| {
+            let sorter = sorter;
             let mut positions = Vec::new();
             sorter.sorted(&mut |records| {
                 positions.clear();
@@ -110,8 +112,10 @@ impl NDArrayBuilder {
         let builder = self.limited_as(sources);
         builder.check_order::<T>(source.len())?;
         builder.place::<T>(|store| {
+            // The source is released before the target is replaced, which can be the source.
+            let sorter = sorter;
             let merged = sorter.merged()?;
-            builder.fill_in_order(store, sources, merged.len(), &mut |put| {
+            builder.fill_in_order(store, sources, merged.len(), |put| {
                 merged.each(&mut |records| put(&Vec::from_iter(records.map(|(key, ())| key))))
             })
         })
@@ -135,7 +139,8 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// Fails with the errors of [`sort`](Self::sort).
+    /// Fails with the errors of [`sort`](Self::sort), and with
+    /// - [`ErrorKind::InvalidArgument`]: both targets are the same path.
     pub fn unique_counts<'a, T: Real>(
         self,
         source: impl Into<NDArrayView<'a>>,
@@ -148,17 +153,22 @@ impl NDArrayBuilder {
         let (items, counts) = (self.limited_as(sources), counts.limited_as(sources));
         items.check_order::<T>(source.len())?;
         counts.check_order::<i64>(source.len())?;
+        if items.path().is_some() && items.path() == counts.path() {
+            let detail = "the items and the counts have the same path";
+            return Err(Error::new(ErrorKind::InvalidArgument, SORT, detail));
+        }
         let mut counted = None;
         let items = items.place::<T>(|store| {
             let mut written = None;
             // The second target is checked before the sort, and complete after the first array is written.
             counted = Some(counts.place::<i64>(|other| {
+                let sorter = sorter;
                 let merged = sorter.merged()?;
                 let len = merged.len();
-                written = Some(items.fill_in_order(store, sources, len, &mut |put| {
+                written = Some(items.fill_in_order(store, sources, len, |put| {
                     merged.each(&mut |records| put(&Vec::from_iter(records.map(|(key, _)| key))))
                 })?);
-                counts.fill_in_order(other, sources, len, &mut |put| {
+                counts.fill_in_order(other, sources, len, |put| {
                     merged
                         .each(&mut |records| put(&Vec::from_iter(records.map(|(_, count)| count))))
                 })

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blosc2_format::b2nd::{Geometry, MAX_NDIM, Meta, NAME, OLD_NAME};
@@ -533,18 +533,17 @@ impl NDArrayBuilder {
         })
     }
 
-    /// Creates a one-dimensional array. `prepare` returns the number of its items, at most `most`; it is called after the
-    /// target has been checked. Then `produce` passes the items to its argument in order, in parts of any length.
+    /// Creates a one-dimensional array of `len` items. `produce` passes the items to its argument in order, in parts of
+    /// any length. What it owns is dropped before the target is replaced, which can be a source.
     pub(crate) fn in_order<T: Element>(
         self,
         sources: Sources<'_>,
-        most: u64,
-        prepare: impl FnOnce() -> Result<u64>,
-        produce: &mut dyn FnMut(&mut Put<'_, T>) -> Result<()>,
+        len: u64,
+        produce: impl FnOnce(&mut Put<'_, T>) -> Result<()>,
     ) -> Result<NDArray> {
         let builder = self.limited_as(sources);
-        builder.check_order::<T>(most)?;
-        builder.place::<T>(|store| builder.fill_in_order(store, sources, prepare()?, produce))
+        builder.check_order::<T>(len)?;
+        builder.place::<T>(|store| builder.fill_in_order(store, sources, len, produce))
     }
 
     /// Checks that an array of items of type `T` and of one dimension with at most `most` items can be created.
@@ -570,11 +569,13 @@ impl NDArrayBuilder {
         store: Box<dyn Store>,
         sources: Sources<'_>,
         len: u64,
-        produce: &mut dyn FnMut(&mut Put<'_, T>) -> Result<()>,
+        produce: impl FnOnce(&mut Put<'_, T>) -> Result<()>,
     ) -> Result<SChunk> {
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
         let order = self.clone().order(&[len], &dtype, typesize)?;
+        let mut produce = Some(produce);
         order.fill(store, &mut |schunk, geometry| {
+            let Some(produce) = produce.take() else { unreachable!("an array is filled once") };
             let writers = ChunkWriters::default();
             let mut completed = Completed::new(sources, &self.progress, geometry);
             let side = geometry.chunk_shape()[0].max(1) as usize;
@@ -611,16 +612,19 @@ impl NDArrayBuilder {
     }
 
     /// Creates an array whose boxes are computed in any order. `produce` receives the chunk shape, and passes each chunk
-    /// once to its other argument, in boxes of complete chunks.
+    /// once to its other argument, in boxes of complete chunks. What it owns is dropped before the target is replaced,
+    /// which can be a source.
     pub(crate) fn in_boxes(
         self,
         shape: &[u64],
         (dtype, typesize): (&str, usize),
         sources: Sources<'_>,
-        produce: &mut dyn FnMut(&[u64], &mut PutBox<'_>) -> Result<()>,
+        produce: impl FnOnce(&[u64], &mut PutBox<'_>) -> Result<()>,
     ) -> Result<NDArray> {
         let progress = self.progress.clone();
+        let mut produce = Some(produce);
         self.limited_as(sources).order(shape, dtype, typesize)?.make(&mut |schunk, geometry| {
+            let Some(produce) = produce.take() else { unreachable!("an array is filled once") };
             fill_special(schunk, geometry, Special::Zeros)?;
             let writers = ChunkWriters::default();
             let mut completed = Completed::new(sources, &progress, geometry);
@@ -651,9 +655,13 @@ impl NDArrayBuilder {
 
     /// The directory for temporary files: that of the target, if the target is a path.
     pub(crate) fn directory(&self) -> Option<PathBuf> {
-        let slot = self.target.as_ref()?.lock();
-        let parent = slot.as_ref()?.path()?.parent()?.to_owned();
+        let parent = self.path()?.parent()?.to_owned();
         Some(if parent.as_os_str().is_empty() { ".".into() } else { parent })
+    }
+
+    /// The path of the target, if it is a path.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        self.target.as_ref()?.lock().as_ref()?.path().map(Path::to_owned)
     }
 
     /// Creates an array of zeros. The items are stored as special chunks without data. C: `b2nd_zeros`. Python:

@@ -25,9 +25,9 @@ impl NDArrayBuilder {
     /// The result of [`argsort`](Self::argsort) can be used as `indices`. The source and the indices have the same
     /// number of dimensions; on the other axes, a size of 1 is broadcast.
     ///
-    /// As many chunks of the result as fit in [`max_memory`](Self::max_memory), at least one, are taken together. For
-    /// them, each chunk of the source to which they refer is read once. For indices in random order, these are all chunks
-    /// on the axis: then more memory makes this method faster, and to sort a large array, use [`sort`](Self::sort).
+    /// As many items of the result as fit in [`max_memory`](Self::max_memory) are taken together. For them, each chunk of
+    /// the source to which they refer is read. For indices in random order, these are all chunks on the axis: then more
+    /// memory makes this method faster, and to sort a large array, use [`sort`](Self::sort).
     /// [`CParams::threads`](crate::CParams::threads) sets the number of threads. The settings of the builder determine all
     /// properties of the result except the dtype.
     ///
@@ -96,24 +96,8 @@ impl NDArrayBuilder {
         let (memory, threads) = (self.memory() as u64, self.threads().max(1));
         let ((text, format), typesize) = (view.dtype_text(), view.part().len);
         let readings = Readings::new([view.array, indices.array])?;
-        let sources = Sources { arrays: readings.arrays(), vlmeta: false };
-        // Determines the positions of the items of a piece.
-        let locate = |piece: &mut Piece<'_>| -> Result<()> {
-            let mut from = own_ranges(&asked, &piece.ranges);
-            from[axis] = piece.ranges[axis].clone();
-            let mut found = Vec::new();
-            indices.read_to(Threads::ONE, readings.of(indices.array), &from, &mut found)?;
-            swapped.apply(&mut found);
-            let (extents, steps) = (extent(&piece.ranges), strides(&from));
-            let count = piece.bytes.len() / typesize;
-            reserve(&mut piece.items, count).doing(TAKE)?;
-            for to in 0..count {
-                let at = place(to, &extents, &steps, None) * dtype.size();
-                piece.items.push((position(number(&found[at..at + dtype.size()]))?, to));
-            }
-            piece.items.sort_unstable();
-            Ok(())
-        };
+        let arrays = readings.arrays().to_vec();
+        let sources = Sources { arrays: &arrays, vlmeta: false };
         // The chunks of the source on the axis, and the size in bytes of the items of the source for one index.
         let Grid { offset, chunk, .. } = view.grid(axis);
         let row = |ranges: &[Range<u64>]| {
@@ -121,60 +105,74 @@ impl NDArrayBuilder {
             from[axis] = 0..1;
             len_of(&extent(&from), typesize).max(1)
         };
-        self.dtype_format(format).in_boxes(
-            &shape,
-            (&text, typesize),
-            sources,
-            &mut |chunks, put| {
-                // Half of the memory is for the items of the result, a quarter is for items of the source.
-                let most = memory / 2 / (LOCATED + dtype.size() + typesize) as u64;
-                let fits = |sides: &[u64]| {
-                    let ranges: Vec<Range<u64>> = sides.iter().map(|side| 0..*side).collect();
-                    let read = row(&ranges).saturating_mul(chunk.min(size));
-                    len_of(sides, 1) <= most && read <= memory / 4
-                };
-                let sides = part_of(chunks, &shape, axis, &fits);
-                each_part(&shape, &sides, &mut |ranges| {
-                    let mut bytes = Vec::new();
-                    resize(&mut bytes, len_of(&extent(ranges), typesize) as usize).doing(TAKE)?;
-                    let mut pieces = pieces(ranges, most / threads as u64, typesize, &mut bytes)?;
-                    for pieces in pieces.chunks_mut(threads) {
-                        let pieces: Vec<_> = pieces.iter_mut().map(Mutex::new).collect();
-                        let each = |work: &(dyn Fn(&mut Piece<'_>) -> Result<()> + Sync)| {
-                            let work =
-                                |(): &mut (), number: usize| work(&mut pieces[number].lock());
-                            parallel::each(threads, pieces.len(), || Ok(()), work)
-                        };
-                        each(&locate)?;
-                        let hull = hull(pieces.iter().map(|piece| piece.lock().ranges.clone()));
-                        let mut from = own_ranges(&own, &hull);
-                        let side = memory / 4 / row(&hull);
-                        let mut taken = Vec::new();
-                        let next = |piece: &Mutex<&mut Piece<'_>>| piece.lock().next();
-                        while let Some(start) = pieces.iter().filter_map(next).min() {
-                            // Only items that are in one chunk on the axis.
-                            let end = start + (chunk - (start + offset) % chunk).min(side.max(1));
-                            let last =
-                                pieces.iter().filter_map(|piece| piece.lock().last(end)).max();
-                            from[axis] = start..last.unwrap_or(start) + 1;
-                            let reading = readings.of(view.array);
-                            view.read_to(Threads::new(threads), reading, &from, &mut taken)?;
-                            let steps = strides(&from);
-                            each(&|piece| {
-                                piece.put(&taken, (&from, &steps), (&hull, axis), end);
-                                Ok(())
-                            })?;
-                        }
-                        // The memory is for the next pieces.
-                        pieces.iter().for_each(|piece| piece.lock().items = Vec::new());
+        self.dtype_format(format).in_boxes(&shape, (&text, typesize), sources, |chunks, put| {
+            let readings = readings;
+            // Determines the positions of the items of a piece.
+            let locate = |piece: &mut Piece<'_>| -> Result<()> {
+                let mut from = own_ranges(&asked, &piece.ranges);
+                from[axis] = piece.ranges[axis].clone();
+                let mut found = Vec::new();
+                indices.read_to(Threads::ONE, readings.of(indices.array), &from, &mut found)?;
+                swapped.apply(&mut found);
+                let (extents, steps) = (extent(&piece.ranges), strides(&from));
+                let count = piece.bytes.len() / typesize;
+                reserve(&mut piece.items, count).doing(TAKE)?;
+                for to in 0..count {
+                    let at = place(to, &extents, &steps, None) * dtype.size();
+                    piece.items.push((position(number(&found[at..at + dtype.size()]))?, to));
+                }
+                piece.items.sort_unstable();
+                Ok(())
+            };
+            // Half of the memory is for the items of the result, a quarter is for items of the source.
+            let most = memory / 2 / (LOCATED + dtype.size() + typesize) as u64;
+            let fits = |sides: &[u64]| {
+                let ranges: Vec<Range<u64>> = sides.iter().map(|side| 0..*side).collect();
+                let read = row(&ranges).saturating_mul(chunk.min(size));
+                len_of(sides, 1) <= most && read <= memory / 4
+            };
+            let sides = part_of(chunks, &shape, axis, &fits);
+            each_part(&shape, &sides, &mut |ranges| {
+                let mut bytes = Vec::new();
+                resize(&mut bytes, len_of(&extent(ranges), typesize) as usize).doing(TAKE)?;
+                let mut pieces =
+                    pieces(ranges, (most / threads as u64).max(LEAST), typesize, &mut bytes)?;
+                for pieces in pieces.chunks_mut(threads) {
+                    let pieces: Vec<_> = pieces.iter_mut().map(Mutex::new).collect();
+                    let each = |work: &(dyn Fn(&mut Piece<'_>) -> Result<()> + Sync)| {
+                        let work = |(): &mut (), number: usize| work(&mut pieces[number].lock());
+                        parallel::each(threads, pieces.len(), || Ok(()), work)
+                    };
+                    each(&locate)?;
+                    let hull = hull(pieces.iter().map(|piece| piece.lock().ranges.clone()));
+                    let mut from = own_ranges(&own, &hull);
+                    let side = memory / 4 / row(&hull);
+                    let mut taken = Vec::new();
+                    let next = |piece: &Mutex<&mut Piece<'_>>| piece.lock().next();
+                    while let Some(start) = pieces.iter().filter_map(next).min() {
+                        // Only items that are in one chunk on the axis.
+                        let end = start + (chunk - (start + offset) % chunk).min(side.max(1));
+                        let last = pieces.iter().filter_map(|piece| piece.lock().last(end)).max();
+                        from[axis] = start..last.unwrap_or(start) + 1;
+                        let reading = readings.of(view.array);
+                        view.read_to(Threads::new(threads), reading, &from, &mut taken)?;
+                        let steps = strides(&from);
+                        each(&|piece| {
+                            piece.put(&taken, (&from, &steps), (&hull, axis), end);
+                            Ok(())
+                        })?;
                     }
-                    put(ranges, &bytes)
-                })
-            },
-        )
+                    // The memory is for the next pieces.
+                    pieces.iter().for_each(|piece| piece.lock().items = Vec::new());
+                }
+                put(ranges, &bytes)
+            })
+        })
     }
 }
 
+/// The minimum number of items of a piece. For each piece, blocks of the indices are decompressed.
+const LEAST: u64 = 1024;
 /// The memory in bytes for the position of an item.
 const LOCATED: usize = size_of::<(u64, usize)>();
 

@@ -21,6 +21,7 @@ pub(super) struct Coder {
     encoding: Option<CParams>,
     /// The worker of the read that has this lock. Other reads at the same time use one of `workers`.
     worker: Mutex<Option<Box<Worker>>>,
+    /// In boxes, because a worker is taken and returned for each read.
     #[allow(clippy::vec_box)]
     workers: Mutex<Vec<Box<Worker>>>,
     dparams: DParams,

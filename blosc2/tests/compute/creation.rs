@@ -204,6 +204,7 @@ fn unique_counts_creates_both_arrays_or_none() {
     fails(builder("exists"), builder("new"), ErrorKind::AlreadyExists);
     fails(builder("items"), stopped("counts"), ErrorKind::Callback);
     fails(stopped("items"), builder("counts"), ErrorKind::Callback);
+    fails(builder("same"), builder("same"), ErrorKind::InvalidArgument);
     builder("items").unique_counts::<i64>(&array, builder("counts")).unwrap();
     assert_eq!(names(folder.path()).len(), 3);
 }

@@ -22,8 +22,8 @@ const RESERVED: u64 = 1 << 20;
 const ROWS: u64 = 1 << 16;
 
 /// The order in which [`CTable::argsort`] returns rows. In both orders, equal values keep their order, NaN follows all
-/// numbers, and null rows follow NaN, as in Python's `sort_by`. Python reverses the order of equal strings if it sorts
-/// in descending order.
+/// numbers, and null rows follow NaN, as in Python's `sort_by` without an index. Python reverses the order of equal
+/// strings if it sorts in descending order. Dictionaries are sorted by their strings, even if they are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SortOrder {
     /// The smallest value first.
@@ -323,12 +323,15 @@ impl<K: Key> Ranked<K> {
         let memory = |key: &K| (size_of::<(K, u64)>() + size_of::<u64>() + key.len()) as u64;
         limit.taken = limit.taken.saturating_add(memory(&key));
         self.0.push((key, row));
+        let len = self.0.len();
+        let is_full = limit.taken > limit.max;
         // As many rows are removed as are kept, so that this takes time in proportion to the rows.
-        if self.0.len() / 2 >= limit.most.max(AT_ONCE as usize) {
+        if len / 2 >= limit.most.max(AT_ONCE as usize) || is_full && len > limit.most {
             self.0.select_nth_unstable_by(limit.most, |one, other| limit.order.compare(one, other));
             limit.taken -= self.0.drain(limit.most..).map(|(key, _)| memory(&key)).sum::<u64>();
         }
-        if limit.taken <= limit.max {
+        // If rows are removed because the memory is full, half of it has to be free for the next rows.
+        if limit.taken <= if is_full { limit.max / 2 } else { limit.max } {
             return Ok(());
         }
         let (name, max) = (limit.name, limit.max);

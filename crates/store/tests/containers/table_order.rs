@@ -272,10 +272,10 @@ fn ranks_of_many_rows_are_those_of_a_stable_sort() {
         n => n,
     };
     let ints: Vec<i64> = numbers.iter().map(|n| extreme(*n)).collect();
-    let unsigned: Vec<u64> = numbers.iter().map(|n| (*n as u64).wrapping_add(1 << 63)).collect();
+    let unsigned: Vec<u64> = ints.iter().map(|n| (*n as u64).wrapping_add(1 << 63)).collect();
     let float = |n: &i64| if n % 7 == 0 { f64::NAN } else { *n as f64 / 8.0 };
     let floats: Vec<f64> = numbers.iter().map(float).collect();
-    let nulls: Vec<bool> = numbers.iter().map(|n| n % 5 == 0).collect();
+    let nulls: Vec<bool> = numbers.iter().map(|n| n % 5 == 1).collect();
     let texts = || numbers.iter().map(|n| Some(format!("{n}")));
     let words = || numbers.iter().map(|n| (n % 3 != 0).then(|| format!("{}", n % 100)));
     let mut table = CTable::in_memory(&schema).unwrap();
@@ -354,6 +354,10 @@ fn a_sort_is_limited_and_few_ranks_fit() {
         assert!(first.iter().zip((0..rows).rev()).all(|(row, n)| items[*row as usize] == n as i64));
     }
     assert_eq!(open(24 * rows).argsort("n", Ascending, ..).unwrap().len() as u64, rows);
+    // Rows are dropped when the memory is full.
+    let table = open(1 << 20);
+    let first = table.argsort("n", Ascending, ..1000).unwrap();
+    assert!(first.iter().zip(0..).all(|(row, n)| items[*row as usize] == n));
     assert_eq!(
         open(24 * rows).argsort("text", Ascending, ..).unwrap_err().kind(),
         ErrorKind::TooLarge
