@@ -169,7 +169,7 @@ fn array_from_bytes(
 /// - the errors of [`to_arrow`].
 ///
 /// ```
-/// use blosc2::NDArray;
+/// use blosc2::{NDArray, RawItems};
 ///
 /// let bytes = [1, 0, 0, 0, 7, 2, 0, 0, 0, 8];
 /// let array = NDArray::builder().dtype("[('id', '<i4'), ('level', 'u1')]", 5).from_slice(RawItems(&bytes), &[2])?;
