@@ -84,6 +84,7 @@ impl NDArrayBuilder {
         let reading = array.schunk().reading()?;
         let sources = Sources { arrays: &[array], vlmeta: false };
         self.in_boxes(&shape, (&dtype, typesize), sources, |chunks, put| {
+            // Dropped before the target is replaced, which can be a source.
             let reading = reading;
             // For each column of chunks, the chunks on the axis one after the other.
             let mut columns = shape.clone();

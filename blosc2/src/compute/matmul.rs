@@ -157,6 +157,7 @@ fn multiply<T: Arithmetic>(
     let arrays = readings.arrays().to_vec();
     let sources = Sources { arrays: &arrays, vlmeta: false };
     builder.in_boxes(&shape, (&dtype, typesize), sources, |chunks, put| {
+        // Dropped before the target is replaced, which can be a source.
         let readings = readings;
         let grids = (0..summed).map(|at| [a.grid(outer + rows.len() + at), b.grid(outer + at)]);
         let grids: Vec<[Grid; 2]> = grids.collect();

@@ -52,6 +52,7 @@ impl NDArrayBuilder {
         let sorter = Sorter::new(&self, &source, |key: T, _| (key, ()), None)?;
         let (sources, len) = (Sources { arrays: &[source.array()], vlmeta: false }, source.len());
         self.in_order(sources, len, |put| {
+            // Dropped before the target is replaced, which can be the source.
             let sorter = sorter;
             let mut keys = Vec::new();
             sorter.sorted(&mut |records| {
@@ -82,6 +83,7 @@ impl NDArrayBuilder {
         let sorter = Sorter::new(&self, &source, |key: T, at| (key, at as i64), None)?;
         let (sources, len) = (Sources { arrays: &[source.array()], vlmeta: false }, source.len());
         self.in_order(sources, len, |put| {
+            // Dropped before the target is replaced, which can be the source.
             let sorter = sorter;
             let mut positions = Vec::new();
             sorter.sorted(&mut |records| {
@@ -112,7 +114,7 @@ impl NDArrayBuilder {
         let builder = self.limited_as(sources);
         builder.check_order::<T>(source.len())?;
         builder.place::<T>(|store| {
-            // The source is released before the target is replaced, which can be the source.
+            // Dropped before the target is replaced, which can be the source.
             let sorter = sorter;
             let merged = sorter.merged()?;
             builder.fill_in_order(store, sources, merged.len(), |put| {
@@ -162,6 +164,7 @@ impl NDArrayBuilder {
             let mut written = None;
             // The second target is checked before the sort, and complete after the first array is written.
             counted = Some(counts.place::<i64>(|other| {
+                // Dropped before the targets are replaced, which can be the source.
                 let sorter = sorter;
                 let merged = sorter.merged()?;
                 let len = merged.len();

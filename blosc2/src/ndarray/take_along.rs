@@ -106,6 +106,7 @@ impl NDArrayBuilder {
             len_of(&extent(&from), typesize).max(1)
         };
         self.dtype_format(format).in_boxes(&shape, (&text, typesize), sources, |chunks, put| {
+            // Dropped before the target is replaced, which can be a source.
             let readings = readings;
             // Determines the positions of the items of a piece.
             let locate = |piece: &mut Piece<'_>| -> Result<()> {

@@ -304,8 +304,8 @@ struct Limit<'a> {
 }
 
 trait Key: Ord {
-    /// The memory outside of the key.
-    fn len(&self) -> usize {
+    /// The memory that the key has allocated, in bytes.
+    fn allocated(&self) -> usize {
         0
     }
 }
@@ -313,14 +313,14 @@ trait Key: Ord {
 impl Key for () {}
 impl Key for u64 {}
 impl Key for Vec<u8> {
-    fn len(&self) -> usize {
+    fn allocated(&self) -> usize {
         self.capacity()
     }
 }
 
 impl<K: Key> Ranked<K> {
     fn add(&mut self, key: K, row: u64, limit: &mut Limit<'_>) -> Result<()> {
-        let memory = |key: &K| (size_of::<(K, u64)>() + size_of::<u64>() + key.len()) as u64;
+        let memory = |key: &K| (size_of::<(K, u64)>() + size_of::<u64>() + key.allocated()) as u64;
         limit.taken = limit.taken.saturating_add(memory(&key));
         self.0.push((key, row));
         let len = self.0.len();
