@@ -12,6 +12,8 @@ use crate::{Chunk, ChunkRef, Codec, ErrorKind, Filter, Reason, Result};
 #[derive(Debug)]
 pub(super) struct Accepted {
     head: ([u8; 12], [u8; 16]),
+    /// The number of bytes of the header and of the table of blocks.
+    table_end: u64,
     /// Whether decompression needs the shape of an array, or the typesize of a super-chunk.
     pub(super) needs_array: bool,
     /// The number of bytes of an item if shuffle is the only filter, and 1 without filters. `None` if the chunk can only
@@ -35,18 +37,24 @@ impl ChunkRef<'_> {
             return Ok(());
         }
         let head = head_without_cbytes(header, self.as_bytes());
-        if accepted.as_ref().is_none_or(|accepted| accepted.head != head) {
-            let holds_for_others = self.check_pipeline(typesize)?;
-            *accepted = holds_for_others.then(|| Accepted {
-                head,
-                needs_array: self.needs_shape() || self.needs_typesize(),
-                shuffle_width: Parts::chunk(self).and_then(|chunk| chunk.shuffle_width()),
-            });
-        }
+        let known = accepted.as_ref().filter(|accepted| accepted.head == head);
+        let table_end = match known {
+            Some(known) => known.table_end,
+            None => {
+                let holds_for_others = self.check_pipeline(typesize)?;
+                // A `usize` of 32 bits could overflow.
+                let table_end = header.header_len() as u64 + 4 * self.nblocks() as u64;
+                *accepted = holds_for_others.then(|| Accepted {
+                    head,
+                    table_end,
+                    needs_array: self.needs_shape() || self.needs_typesize(),
+                    shuffle_width: Parts::chunk(self).and_then(|chunk| chunk.shuffle_width()),
+                });
+                table_end
+            }
+        };
         // Ensures that there are no more blocks than bytes of the chunk.
-        // A `usize` of 32 bits could overflow.
-        let table = header.header_len() as u64 + 4 * self.nblocks() as u64;
-        if table > self.cbytes() as u64 {
+        if table_end > self.cbytes() as u64 {
             let (nblocks, cbytes) = (self.nblocks(), self.cbytes());
             let detail = format!("{nblocks} blocks in a chunk of {cbytes} bytes");
             return Err(Reason::new(ErrorKind::InvalidData, detail));

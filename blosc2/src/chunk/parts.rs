@@ -29,6 +29,9 @@ const KEPT: usize = 64 << 20;
 /// The maximum size in bytes of the data of a small chunk.
 pub(super) const SMALL: usize = 64 << 10;
 
+/// The size of a cache line in bytes, on most processors.
+const CACHE_LINE: usize = 64;
+
 /// Decompresses parts of blocks, one block at a time, and small chunks.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
@@ -89,12 +92,17 @@ impl Parts {
         let header = chunk.header();
         let Some(bytes) = chunk.as_bytes().get(..header.cbytes as usize) else { return false };
         let (nbytes, most, to) = (target.len(), header.block_len() as usize, target.as_mut_ptr());
-        if self.block.len() < most {
-            self.block.resize(most, 0);
+        if self.block.len() < most + CACHE_LINE {
+            self.block.resize(most + CACHE_LINE, 0);
         }
-        (0..nbytes).step_by(most).enumerate().all(|(index, start)| {
+        // Streams of aligned memory are written faster.
+        let aligned = self.block.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
+        let scratch = &mut self.block[aligned..][..most];
+        // A loop: `step_by` divides, which takes 3 ns of 150.
+        let (mut index, mut start) = (0, 0);
+        while start < nbytes {
             let len = most.min(nbytes - start);
-            let mut rest = &mut self.block[..len];
+            let mut rest = &mut scratch[..len];
             let is_valid = each_stream(header, bytes, (index, len), |stream, size| {
                 let (out, after) = mem::take(&mut rest).split_at_mut(size);
                 rest = after;
@@ -112,8 +120,12 @@ impl Parts {
                 true
             });
             // SAFETY: the target has the bytes from `start` to `start + len`.
-            is_valid && unsafe { unshuffle(width, &self.block[..len], to.add(start)) }
-        })
+            if !is_valid || !unsafe { unshuffle(width, &scratch[..len], to.add(start)) } {
+                return false;
+            }
+            (index, start) = (index + 1, start + len);
+        }
+        true
     }
 
     /// Frees the memory of a large block.

@@ -2,6 +2,7 @@
 //! in others.
 
 use std::io;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub(super) struct Frame {
     /// The claim of the file of the super-chunk. Dropped before the other fields: no other file can get the identity of
     /// the file while the file is open.
     gate: Option<Arc<Gate>>,
-    state: RwLock<State>,
+    state: SharedState,
     access: Access,
     /// The path of the file or directory, as it was passed when it was opened.
     path: Option<PathBuf>,
@@ -30,6 +31,55 @@ pub(super) struct Frame {
     starts: RwLock<Option<Arc<Vec<u64>>>>,
     /// Set after a failed change that could not be rolled back: the state of the stored data is unknown.
     broken: bool,
+}
+
+/// The state of a frame. A lock takes 10 ns, as long as decompressing 300 bytes.
+enum SharedState {
+    /// The state of a frame without a gate: it changes only through `&mut Frame`.
+    Unlocked(State),
+    /// The state of a frame with a gate: a read reads it again after a change of another handle.
+    Locked(RwLock<State>),
+}
+
+impl SharedState {
+    fn get_mut(&mut self) -> &mut State {
+        match self {
+            Self::Unlocked(state) => state,
+            Self::Locked(state) => state.get_mut(),
+        }
+    }
+
+    /// Returns the state, which does not change until the result is dropped.
+    fn read(&self) -> StateRef<'_> {
+        match self {
+            Self::Unlocked(state) => StateRef::Unlocked(state),
+            Self::Locked(state) => StateRef::Locked(state.read_recursive()),
+        }
+    }
+
+    fn into_locked(self) -> Self {
+        match self {
+            Self::Unlocked(state) => Self::Locked(RwLock::new(state)),
+            locked => locked,
+        }
+    }
+}
+
+/// A state that does not change until this value is dropped.
+pub(super) enum StateRef<'a> {
+    Unlocked(&'a State),
+    Locked(RwLockReadGuard<'a, State>),
+}
+
+impl Deref for StateRef<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        match self {
+            Self::Unlocked(state) => state,
+            Self::Locked(state) => state,
+        }
+    }
 }
 
 /// The changes that a handle allows.
@@ -53,7 +103,7 @@ impl Access {
 
 /// Read access to the state, which does not change until this value is dropped.
 pub(crate) struct Reading<'a> {
-    pub(super) state: RwLockReadGuard<'a, State>,
+    pub(super) state: StateRef<'a>,
     _pass: Option<Pass<'a>>,
 }
 
@@ -93,22 +143,21 @@ pub struct Revision(Version);
 
 impl Frame {
     pub(super) fn new(state: State, access: Access) -> Self {
-        let (state, starts) = (RwLock::new(state), RwLock::new(None));
+        let (state, starts) = (SharedState::Unlocked(state), RwLock::new(None));
         Self { gate: None, state, access, path: None, starts, broken: false }
     }
 
     /// Stores the claim of the file in which the frame was created.
-    pub(super) fn claim_created(&mut self, gate: Option<Gate>) {
-        if let Some(gate) = gate {
-            let version = gate.count_creation();
-            self.claim_opened(Some(gate), version);
-        }
+    pub(super) fn claim_created(self, gate: Option<Gate>) -> Self {
+        let version = gate.as_ref().map(Gate::count_creation).unwrap_or_default();
+        self.claim_opened(gate, version)
     }
 
     /// Stores the claim of the file from which the state with this version was read.
-    pub(super) fn claim_opened(&mut self, gate: Option<Gate>, version: Version) {
+    pub(super) fn claim_opened(mut self, gate: Option<Gate>, version: Version) -> Self {
+        let Some(gate) = gate else { return self };
         self.state.get_mut().version = version;
-        self.gate = gate.map(Arc::new);
+        Self { gate: Some(Arc::new(gate)), state: self.state.into_locked(), ..self }
     }
 
     pub(super) fn set_path(&mut self, path: &Path) {
@@ -340,29 +389,41 @@ impl Frame {
     }
 
     /// Returns the state that this handle has read last. May be called within a read.
-    pub(super) fn last_state(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read_recursive()
+    pub(super) fn last_state(&self) -> StateRef<'_> {
+        self.state.read()
     }
 
     /// Returns the current state, which does not change until the result is dropped. Must not be called within another
     /// read.
+    #[inline]
     pub(super) fn reading(&self) -> Result<Reading<'_>> {
+        match &self.state {
+            SharedState::Unlocked(state) if !self.broken => {
+                Ok(Reading { state: StateRef::Unlocked(state), _pass: None })
+            }
+            _ => self.reading_of_file(),
+        }
+    }
+
+    fn reading_of_file(&self) -> Result<Reading<'_>> {
         if self.broken {
             let detail = "an earlier change failed and could not be rolled back";
             return Err(self.error(ErrorKind::InvalidData, detail).doing("read a frame"));
         }
-        let pass = self.gate.as_ref().map(|gate| gate.read()).transpose();
-        let pass = pass.map_err(|error| self.at(error))?;
-        let now = version(pass.as_ref());
-        let state = self.state.read_recursive();
+        let (Some(gate), SharedState::Locked(locked)) = (&self.gate, &self.state) else {
+            return Ok(Reading { state: self.state.read(), _pass: None });
+        };
+        let pass = gate.read().map_err(|error| self.at(error))?;
+        let now = pass.version();
+        let state = locked.read_recursive();
         if state.version == now {
-            return Ok(Reading { state, _pass: pass });
+            return Ok(Reading { state: StateRef::Locked(state), _pass: Some(pass) });
         }
         drop(state);
-        if self.gate.as_ref().is_some_and(|gate| gate.is_locking()) {
+        if gate.is_locking() {
             self.check_file()?;
         }
-        let reloaded = self.reload(now);
+        let reloaded = self.reload(locked, now);
         if let Err(error) = reloaded {
             if !self.may_recover(&error) {
                 return Err(error);
@@ -371,12 +432,12 @@ impl Frame {
             self.recover().doing(RELOAD)?;
             return self.reading();
         }
-        Ok(Reading { state: self.state.read_recursive(), _pass: pass })
+        Ok(Reading { state: self.state.read(), _pass: Some(pass) })
     }
 
     /// Re-reads the state, if another handle has written the version `now`.
-    fn reload(&self, now: Version) -> Result<()> {
-        let mut state = self.state.write();
+    fn reload(&self, state: &RwLock<State>, now: Version) -> Result<()> {
+        let mut state = state.write();
         if state.version != now {
             state.reload().doing(RELOAD).map_err(|error| self.at(error))?;
             state.version = now;
@@ -394,10 +455,12 @@ impl Frame {
 
     /// Rolls back the change of a stopped writer. Must not be called within a read.
     fn recover(&self) -> Result<(), Reason> {
-        let Some(gate) = &self.gate else { return Ok(()) };
+        let (Some(gate), SharedState::Locked(state)) = (&self.gate, &self.state) else {
+            return Ok(());
+        };
         let mut pass = gate.change().map_err(|error| self.at(error))?;
         self.check_file()?;
-        let recovered = self.state.write().store.recover();
+        let recovered = state.write().store.recover();
         recovered.map_err(|error| self.at(error))?;
         pass.changed();
         Ok(())

@@ -32,7 +32,6 @@ use std::sync::Arc;
 use blosc2_format::Limits;
 use blosc2_format::b2nd::{NAME, OLD_NAME};
 use blosc2_format::frame::{ChunkSize, Metalayer, Outline};
-use parking_lot::RwLockReadGuard;
 
 use crate::chunk::encoder::Encoder;
 use crate::chunk::init::init;
@@ -44,7 +43,7 @@ use crate::support::memory::reserve;
 use crate::{CParams, DParams, Doing, Error, ErrorKind, Reason, Result, Threads};
 
 use coder::Coder;
-use frame::Frame;
+use frame::{Frame, StateRef};
 use limits::MaxRead;
 pub use limits::default_max_read;
 use store::State;
@@ -582,12 +581,13 @@ impl SChunk {
     }
 
     /// Returns the state that this handle has read last. May be called within a read.
-    fn last_state(&self) -> RwLockReadGuard<'_, State> {
+    fn last_state(&self) -> StateRef<'_> {
         self.frame.last_state()
     }
 
     /// Returns the current state, which does not change until the result is dropped. Must not be called within another
     /// read.
+    #[inline]
     pub(super) fn reading(&self) -> Result<Reading<'_>> {
         self.frame.reading()
     }

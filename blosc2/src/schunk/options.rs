@@ -580,7 +580,7 @@ impl OpenOptions {
         let version = pass.as_ref().map(|pass| pass.version()).unwrap_or_default();
         let (mut schunk, report) = self.open_frame(frame, depth)?;
         drop(pass);
-        schunk.frame.claim_opened(gate, version);
+        schunk.frame = schunk.frame.claim_opened(gate, version);
         self.check_content(&report, schunk)
     }
 
@@ -771,7 +771,7 @@ impl OpenOptions {
         }
         let (mut schunk, report) = opened.map_err(at)?;
         schunk.frame.set_path(path);
-        schunk.frame.claim_opened(Some(gate), version);
+        schunk.frame = schunk.frame.claim_opened(Some(gate), version);
         if self.locking && self.access() != Access::Read {
             schunk.frame.check_file()?;
         }

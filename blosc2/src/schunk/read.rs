@@ -192,11 +192,11 @@ impl SChunk {
         fetched: &Fetched,
         work: impl FnOnce(&ChunkRef<'_>, &mut Decoder) -> Result<R>,
     ) -> Result<R> {
-        let start =
-            self.coder.has_postfilter().then(|| self.start_of(reading, index)).transpose()?;
         // To compare the checksum, the whole chunk is read.
         let fetched_ranges = ranges.filter(|_| !reading.state.is_unverified(index));
         let result = self.coder.with_worker(&self.frame, |Worker { decoder, buffer }| {
+            let start =
+                self.coder.has_postfilter().then(|| self.start_of(reading, index)).transpose()?;
             decoder.set_place(index, start);
             let admit = |header: &Header, decoder: &mut Decoder| -> Result<_> {
                 if header.is_compressed() {
@@ -217,6 +217,11 @@ impl SChunk {
                 let _calling = admit(header, decoder)?;
                 reading.state.verify(index, header, bytes)?;
                 return work(&ChunkRef::to_decompress(bytes)?, decoder);
+            }
+            if let Some(chunk) = reading.state.known_chunk(index) {
+                let _calling = admit(chunk.header(), decoder)?;
+                reading.state.verify(index, chunk.header(), chunk.as_bytes())?;
+                return work(&chunk, decoder);
             }
             let located = reading.state.locate(index);
             if let Ok((located, header)) = &located

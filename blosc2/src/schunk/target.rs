@@ -402,7 +402,7 @@ impl Target {
             }
         };
         let mut schunk = write(store).map_err(|error| Self::at(path.as_deref(), error))?;
-        schunk.frame.claim_created(gate);
+        schunk.frame = schunk.frame.claim_created(gate);
         if let Some(path) = &path {
             schunk.frame.set_path(path);
         }

@@ -24,7 +24,7 @@ use blosc2_format::{Limits, ReadAt};
 use crate::bytes::Storage;
 use crate::chunk::partial;
 use crate::gate::Version;
-use crate::{Doing, Error, ErrorKind, Reason, Result};
+use crate::{ChunkRef, Doing, Error, ErrorKind, Reason, Result};
 
 pub(in crate::schunk) use contiguous::Contiguous;
 pub(in crate::schunk) use directory::{Directory, Files};
@@ -245,6 +245,18 @@ impl State {
             // The stored frame still has the sizes from before the transaction.
             None => self.store.chunk(transaction.outline(), place),
         }
+    }
+
+    /// Returns a chunk in memory whose header is known, except for the compressed size. For such a chunk, this costs less
+    /// than [`locate`](Self::locate): a small chunk is decompressed in 150 ns.
+    #[inline]
+    pub(super) fn known_chunk(&self, index: usize) -> Option<ChunkRef<'_>> {
+        let Offset::At(place) = self.outline.decoded(index as u64)? else { return None };
+        let Ok(Located::Memory(Cow::Borrowed(bytes))) = self.chunk(place) else { return None };
+        let (header, cbytes) = self.outline.known_chunk_header(index as u64, bytes)?;
+        let mut header = header.clone();
+        header.cbytes = cbytes;
+        Some(ChunkRef::trusted(bytes.get(..cbytes as usize)?, header))
     }
 
     /// Finds a chunk and reads its header.

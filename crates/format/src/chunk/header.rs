@@ -424,22 +424,29 @@ pub(crate) struct TypicalHeader(OnceLock<([u8; EXTENDED_HEADER_LEN], Header)>);
 impl TypicalHeader {
     /// Parses a header as [`Header::parse`] does. Costs a comparison if only the compressed size is new.
     pub(crate) fn parse(&self, chunk: &[u8]) -> Result<Header, FormatError> {
-        let head = chunk.first_chunk::<EXTENDED_HEADER_LEN>();
-        if let (Some(head), Some((known, header))) = (head, self.0.get())
-            && head[..CBYTES.start] == known[..CBYTES.start]
-            && head[CBYTES.end..] == known[CBYTES.end..]
-        {
-            let cbytes = u32::from_le_bytes([head[12], head[13], head[14], head[15]]);
-            if (EXTENDED_HEADER_LEN as u32..=i32::MAX as u32).contains(&cbytes) {
-                return Ok(Header { cbytes, ..header.clone() });
-            }
+        if let Some((header, cbytes)) = self.find(chunk) {
+            return Ok(Header { cbytes, ..header.clone() });
         }
         let header = Header::parse(chunk)?;
         // No other rule about the compressed size holds for these chunks.
-        if let (Some(head), true) = (head, header.extended && header.is_compressed()) {
+        if let (Some(head), true) = (chunk.first_chunk(), header.extended && header.is_compressed())
+        {
             let _ = self.0.set((*head, header.clone()));
         }
         Ok(header)
+    }
+
+    /// Returns the known header and the compressed size of a chunk, if the header of the chunk
+    /// differs only in this size.
+    #[inline]
+    pub(crate) fn find(&self, chunk: &[u8]) -> Option<(&Header, u32)> {
+        let head = chunk.first_chunk::<EXTENDED_HEADER_LEN>()?;
+        let (known, header) = self.0.get()?;
+        let cbytes = u32::from_le_bytes([head[12], head[13], head[14], head[15]]);
+        let is_equal = head[..CBYTES.start] == known[..CBYTES.start]
+            && head[CBYTES.end..] == known[CBYTES.end..]
+            && (EXTENDED_HEADER_LEN as u32..=i32::MAX as u32).contains(&cbytes);
+        is_equal.then_some((header, cbytes))
     }
 }
 

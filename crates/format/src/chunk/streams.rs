@@ -77,10 +77,13 @@ pub fn each_stream<'a>(
     };
     let is_split = header.split && len == header.block_len() as usize;
     let streams = if is_split { usize::from(header.typesize) } else { 1 };
-    let size = len / streams;
+    // Divisions take longer than the rest of this function.
+    let size =
+        if streams.is_power_of_two() { len >> streams.trailing_zeros() } else { len / streams };
+    let nblocks = if block == 0 && len == header.nbytes as usize { 1 } else { header.nblocks() };
     let mut findings = First::default();
     let each = |stream| each(stream, size);
-    at >= header.header_len() + 4 * header.nblocks() as usize
+    at >= header.header_len() + 4 * nblocks as usize
         && size * streams == len
         && read_all(header, bytes, at, (streams, size), &mut findings, each).is_some()
 }

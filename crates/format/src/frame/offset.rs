@@ -38,6 +38,7 @@ impl Offset {
     }
 
     /// Returns the meaning of an entry of the index, or `None` if it violates a rule.
+    #[inline]
     pub(crate) fn of(number: i64) -> Option<Self> {
         match u64::try_from(number) {
             Ok(place) => Some(Self::At(place)),

@@ -167,6 +167,7 @@ impl Offsets {
     }
 
     /// Returns the offset if it is already decoded.
+    #[inline]
     pub(crate) fn decoded(&self, number: u64) -> Option<Offset> {
         match self {
             Self::Alike(offset, count) => (number < *count).then_some(*offset),

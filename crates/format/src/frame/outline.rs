@@ -281,6 +281,7 @@ impl Outline {
 
     /// Returns the location of the chunk at index `number`. Returns `None` if there is no chunk at
     /// this index, or if this part of the index is not decoded yet.
+    #[inline]
     pub fn decoded(&self, number: u64) -> Option<Offset> {
         self.offsets.decoded(number)
     }
@@ -302,6 +303,7 @@ impl Outline {
     /// Returns the decoded size of a chunk, in bytes, or `None` if the [chunk
     /// size](Self::chunksize) is not fixed. If chunk sizes vary, only the header of each chunk
     /// states its size.
+    #[inline]
     pub fn nbytes_of(&self, number: u64) -> Option<u32> {
         let size = self.header.chunksize.fixed()?;
         let before = number.checked_mul(size.into())?;
@@ -341,6 +343,18 @@ impl Outline {
     /// Fails with the errors of [`Header::parse`](chunk::Header::parse).
     pub fn parse_chunk_header(&self, chunk: &[u8]) -> Result<chunk::Header, FormatError> {
         self.chunk_header.parse(chunk)
+    }
+
+    /// Returns the header of an earlier chunk, and the compressed size of the complete chunk at index
+    /// `number`, if [`chunk_header`](Self::chunk_header) accepts the chunk and its header differs only
+    /// in this size. Costs a comparison, and no copy of a header.
+    #[inline]
+    pub fn known_chunk_header(&self, number: u64, chunk: &[u8]) -> Option<(&chunk::Header, u32)> {
+        self.chunk_header.find(chunk).filter(|(header, cbytes)| {
+            *cbytes as usize <= chunk.len()
+                && !header.lazy
+                && self.nbytes_of(number).is_none_or(|nbytes| nbytes == header.nbytes)
+        })
     }
 
     /// Parses the header of the chunk at index `number`. `head` must start with this header. The
