@@ -6,7 +6,7 @@ use std::{fmt, ptr};
 use super::space::{Layout, Space};
 use crate::closures::{self, BoxError, Title, run_here};
 use crate::ndarray::NDArray;
-use crate::ndarray::boxes::{Readings, own_ranges};
+use crate::ndarray::boxes::{Readings, Sources, own_ranges};
 use crate::ndarray::places::len_in_memory;
 use crate::ndarray::view::{Grid, NDArrayView};
 use crate::schunk::{Fetched, Reading, Window, fetch_ahead};
@@ -72,7 +72,7 @@ impl<'a> Context<'a> {
         Ok(Self { inputs, readings, threads })
     }
 
-    pub(super) fn arrays(&self) -> &[&'a NDArray] {
+    fn arrays(&self) -> &[&'a NDArray] {
         self.readings.arrays()
     }
 
@@ -199,6 +199,12 @@ impl<'c> Access<'c> {
             view.array().schunk().fetch(reading, wanted, &mut self.prepared[at])?;
         }
         Ok(())
+    }
+}
+
+impl Sources for Context<'_> {
+    fn readings(&self) -> &Readings<'_> {
+        &self.readings
     }
 }
 

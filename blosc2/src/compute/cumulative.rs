@@ -5,8 +5,7 @@ use std::ops::Range;
 use super::number::{Numeric, Reducible};
 use super::source::Items;
 use crate::item::element::bytes_of;
-use crate::ndarray::boxes::extent;
-use crate::ndarray::builder::Sources;
+use crate::ndarray::boxes::{Readings, extent};
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::ndarray::{NDArray, NDArrayBuilder};
 use crate::support::memory::reserve;
@@ -81,11 +80,9 @@ impl NDArrayBuilder {
         let items = Items::<T>::of(source.clone()).doing(COMPUTE)?;
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T::Sum>())?;
         let (array, threads) = (source.array(), Threads::new(self.threads().max(1)));
-        let reading = array.schunk().reading()?;
-        let sources = Sources { arrays: &[array], vlmeta: false };
-        self.in_boxes(&shape, (&dtype, typesize), sources, |chunks, put| {
-            // Dropped before the target is replaced, which can be a source.
-            let reading = reading;
+        let readings = Readings::new([array])?;
+        self.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
+            let chunks = new.geometry.chunk_shape();
             // For each column of chunks, the chunks on the axis one after the other.
             let mut columns = shape.clone();
             columns[axis] = columns[axis].min(1);
@@ -100,7 +97,7 @@ impl NDArrayBuilder {
                 while start < shape[axis] {
                     let end = start.saturating_add(chunks[axis]).min(shape[axis]);
                     ranges[axis] = start..end;
-                    let items = items.read_box(threads, &reading, &ranges)?;
+                    let items = items.read_box(threads, readings.of(array), &ranges)?;
                     let run = (end - start) as usize * inner;
                     let mut results: Vec<T::Sum> = Vec::new();
                     reserve(&mut results, items.len()).doing(COMPUTE)?;
@@ -120,7 +117,7 @@ impl NDArrayBuilder {
                     carried.clear();
                     let last = results.chunks_exact(run).flat_map(|rows| &rows[run - inner..]);
                     carried.extend(last);
-                    put(&ranges, &bytes_of(&results))?;
+                    new.put(&ranges, &bytes_of(&results))?;
                     start = end;
                 }
                 carried.clear();

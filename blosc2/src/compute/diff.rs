@@ -5,8 +5,7 @@ use std::ops::Range;
 use super::number::Numeric;
 use super::source::Items;
 use crate::item::element::bytes_of;
-use crate::ndarray::boxes::extent;
-use crate::ndarray::builder::Sources;
+use crate::ndarray::boxes::{Readings, extent};
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::ndarray::{NDArray, NDArrayBuilder};
 use crate::{Doing, ErrorKind, Result, Threads};
@@ -50,26 +49,27 @@ impl NDArrayBuilder {
         }
         shape[axis] = shape[axis].saturating_sub(n as u64);
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
-        let (sources, reading) =
-            (Sources { arrays: &[view.array()], vlmeta: false }, view.array().schunk().reading()?);
-        self.by_boxes(&shape, (&dtype, typesize), sources, &|ranges, bytes| {
-            let mut from: Vec<Range<u64>> = ranges.to_vec();
-            // The result has items, so that the axis is longer than `n`.
-            from[axis].end += n as u64;
-            let mut items = items.read_box(Threads::ONE, &reading, &from)?;
-            let sizes = extent(&from);
-            let inner = sizes[axis + 1..].iter().product::<u64>() as usize;
-            let size = sizes[axis] as usize;
-            let results = bytes.chunks_exact_mut((size - n) * inner * size_of::<T>());
-            for (rows, to) in items.chunks_exact_mut(size * inner).zip(results) {
-                for left in (size - n..size).rev() {
-                    for at in 0..left * inner {
-                        rows[at] = rows[at + inner].subtract(rows[at]);
+        let readings = Readings::new([view.array()])?;
+        self.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
+            new.by_boxes(&|ranges, bytes| {
+                let mut from: Vec<Range<u64>> = ranges.to_vec();
+                // The result has items, so that the axis is longer than `n`.
+                from[axis].end += n as u64;
+                let mut items = items.read_box(Threads::ONE, readings.of(view.array()), &from)?;
+                let sizes = extent(&from);
+                let inner = sizes[axis + 1..].iter().product::<u64>() as usize;
+                let size = sizes[axis] as usize;
+                let results = bytes.chunks_exact_mut((size - n) * inner * size_of::<T>());
+                for (rows, to) in items.chunks_exact_mut(size * inner).zip(results) {
+                    for left in (size - n..size).rev() {
+                        for at in 0..left * inner {
+                            rows[at] = rows[at + inner].subtract(rows[at]);
+                        }
                     }
+                    to.copy_from_slice(&bytes_of(&rows[..(size - n) * inner]));
                 }
-                to.copy_from_slice(&bytes_of(&rows[..(size - n) * inner]));
-            }
-            Ok(())
+                Ok(())
+            })
         })
     }
 }

@@ -8,7 +8,6 @@ use super::LazyExpr;
 use super::context::{Context, DOING};
 use super::source::{Found, Source, Worker, copy_part, count, each_row_in, open};
 use crate::item::element::{Element, bytes_of, make_items};
-use crate::ndarray::builder::Sources;
 use crate::ndarray::gather::READ;
 use crate::ndarray::places::len_of;
 use crate::ndarray::{NDArray, NDArrayBuilder, NDArrayView, parallel};
@@ -34,7 +33,7 @@ impl NDArrayBuilder {
     ) -> Result<NDArray> {
         let view = source.into();
         let builder = self.cut_like(&view)?;
-        LazyExpr::of(&view).map(item).store(builder, view.is_array())
+        LazyExpr::of(&view).map(item).store(builder, Some(&view))
     }
 }
 
@@ -132,65 +131,68 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
             Some(array) => builder.cut_as(array),
             None => builder,
         };
-        self.store(builder, false)
+        self.store(builder, None)
     }
 
-    /// Creates an array of the items. With `vlmeta`, copies the variable-length metalayers of the first array.
-    pub(crate) fn store(&self, builder: NDArrayBuilder, vlmeta: bool) -> Result<NDArray> {
+    /// Creates an array of the items. If `copied` is an entire array, copies its variable-length metalayers.
+    fn store(&self, builder: NDArrayBuilder, copied: Option<&NDArrayView<'_>>) -> Result<NDArray> {
         let shape = self.source.shape()?;
         let context = open(&self.source, self.threads)?;
         let layouts = context.layouts(&shape);
         let all: Vec<usize> = (0..shape.len()).collect();
         let space = context.space::<S::Item>(&shape)?;
         let tiles = space.tiles(&all);
-        let sources = Sources { arrays: context.arrays(), vlmeta };
-        // The workers of threads, each with the number of the new chunk for which the worker was prepared.
-        let workers = Mutex::new(Vec::<(usize, Worker<'_, S>)>::new());
-        let size = size_of::<S::Item>();
-        let dtype = S::Item::dtype().to_string();
-        builder.by_chunks(&shape, (&dtype, size), sources, &|team, scratch, number| {
-            let geometry = team.geometry;
-            let chunk = geometry.chunk_box(number as u64);
-            let take = || {
-                let mut workers = workers.lock();
-                let found = workers.iter().position(|(prepared, _)| *prepared == number);
-                let found = found.map(|at| workers.swap_remove(at));
-                // Reuses a worker that was prepared for another chunk, and that no thread uses now.
-                let found = found.or_else(|| workers.pop());
-                found.unwrap_or_else(|| (usize::MAX, Worker::new(&self.source, &context, &[])))
-            };
-            let first = take();
-            let repeated = first.1.repeated(&chunk)?;
-            workers.lock().push(first);
-            let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
-                if let Some(item) = repeated {
-                    let item = [item];
-                    let item = bytes_of(&item);
-                    bytes.chunks_exact_mut(size).for_each(|to| to.copy_from_slice(&item));
-                    return Ok(());
-                }
-                let (prepared, mut worker) = take();
-                if prepared != number {
-                    worker.prepare(&chunk)?;
-                }
-                tiles.each_tile(ranges, &mut |tile| {
-                    let items = bytes_of(worker.tile(tile)?);
-                    copy_part(&items, size, (tile, ranges), bytes);
-                    Ok(())
-                })?;
-                workers.lock().push((number, worker));
-                Ok(())
-            };
-            // If a block of an operand overlaps several new blocks, the chunk is computed as one box, so that the block
-            // is decompressed once.
-            let fits = layouts.iter().all(|layout| {
-                let grids = layout.axes.iter().zip(geometry.block_shape());
-                grids.into_iter().all(|(grid, block)| block.is_multiple_of(grid.block))
-            });
-            match fits {
-                true => team.by_blocks(scratch, number, &fill),
-                false => team.boxed(scratch, &chunk, &fill),
+        let (dtype, size) = (S::Item::dtype().to_string(), size_of::<S::Item>());
+        builder.create_from(&shape, (&dtype, size), context, |context, new| {
+            if let Some(view) = copied {
+                new.copy_vlmeta(view)?;
             }
+            // The workers of threads, each with the number of the new chunk for which the worker was prepared.
+            let workers = Mutex::new(Vec::<(usize, Worker<'_, S>)>::new());
+            new.by_chunks(&|team, scratch, number| {
+                let geometry = team.geometry;
+                let chunk = geometry.chunk_box(number as u64);
+                let take = || {
+                    let mut workers = workers.lock();
+                    let found = workers.iter().position(|(prepared, _)| *prepared == number);
+                    let found = found.map(|at| workers.swap_remove(at));
+                    // Reuses a worker that was prepared for another chunk, and that no thread uses now.
+                    let found = found.or_else(|| workers.pop());
+                    found.unwrap_or_else(|| (usize::MAX, Worker::new(&self.source, context, &[])))
+                };
+                let first = take();
+                let repeated = first.1.repeated(&chunk)?;
+                workers.lock().push(first);
+                let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
+                    if let Some(item) = repeated {
+                        let item = [item];
+                        let item = bytes_of(&item);
+                        bytes.chunks_exact_mut(size).for_each(|to| to.copy_from_slice(&item));
+                        return Ok(());
+                    }
+                    let (prepared, mut worker) = take();
+                    if prepared != number {
+                        worker.prepare(&chunk)?;
+                    }
+                    tiles.each_tile(ranges, &mut |tile| {
+                        let items = bytes_of(worker.tile(tile)?);
+                        copy_part(&items, size, (tile, ranges), bytes);
+                        Ok(())
+                    })?;
+                    workers.lock().push((number, worker));
+                    Ok(())
+                };
+                // If a block of an operand overlaps several new blocks, the chunk is computed as one box, so that
+                // the block is decompressed once.
+                let fits = layouts.iter().all(|layout| {
+                    let grids = layout.axes.iter().zip(geometry.block_shape());
+                    grids.into_iter().all(|(grid, block)| block.is_multiple_of(grid.block))
+                });
+                match fits {
+                    true => team.by_blocks(scratch, number, &fill),
+                    false => team.boxed(scratch, &chunk, &fill),
+                }
+            })
         })
     }
 }

@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 use super::source::Items;
 use crate::item::element::{bytes_of, zeroed};
 use crate::ndarray::boxes::{Readings, each_part, extent, next_index, own_ranges};
-use crate::ndarray::builder::Sources;
 use crate::ndarray::places::len_of;
 use crate::ndarray::view::{Grid, ItemType, NDArrayView};
 use crate::ndarray::{Arithmetic, NDArray, NDArrayBuilder, parallel};
@@ -154,17 +153,13 @@ fn multiply<T: Arithmetic>(
     let room = (memory as u64 / 4).max(1);
     let (dtype, typesize) = builder.dtype_of_type(ItemType::of::<T>())?;
     let readings = Readings::new([a.array(), b.array()])?;
-    let arrays = readings.arrays().to_vec();
-    let sources = Sources { arrays: &arrays, vlmeta: false };
-    builder.in_boxes(&shape, (&dtype, typesize), sources, |chunks, put| {
-        // Dropped before the target is replaced, which can be a source.
-        let readings = readings;
+    builder.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
         let grids = (0..summed).map(|at| [a.grid(outer + rows.len() + at), b.grid(outer + at)]);
         let grids: Vec<[Grid; 2]> = grids.collect();
         let block =
             |(size, grids): (&u64, &[Grid; 2])| grids[0].block.max(grids[1].block).min(*size);
         let block: u64 = sums.iter().zip(&grids).map(block).product();
-        let sides = part_of(chunks, &shape, &groups, room, block);
+        let sides = part_of(new.geometry.chunk_shape(), &shape, &groups, room, block);
         // The items of the summed axes that are read together.
         let left = (room / operands(&sides, &groups)).max(1);
         let steps = steps(sums, &grids, left);
@@ -213,7 +208,7 @@ fn multiply<T: Arithmetic>(
                     },
                 )
             })?;
-            put(ranges, &bytes_of(&items))
+            new.put(ranges, &bytes_of(&items))
         })
     })
 }

@@ -11,7 +11,8 @@ use super::context::{Context, DOING, ITEMS_OF_A_CALL};
 use super::source::{Found, Source, Worker, copy_part, count, each_row, open};
 use super::space::{Pieces, Span};
 use crate::item::element::{Element, bytes_of};
-use crate::ndarray::builder::Sources;
+use crate::ndarray::boxes::{Readings, Sources};
+use crate::ndarray::builder::NewArray;
 use crate::ndarray::{NDArray, NDArrayBuilder, parallel};
 use crate::schunk::{Fetched, Window};
 use crate::support::memory::reserve;
@@ -100,17 +101,14 @@ fn plan<'a, S: Source>(
 /// Computes the results in a box of the kept axes, and calls its last argument with their bytes.
 type Compute<'a> = dyn Fn(&[Range<u64>], &mut dyn FnMut(&[u8])) -> Result<()> + Sync + 'a;
 
-/// Creates an array of results. This part is independent of the source and of the reducer.
+/// Stores the results in a new array. This part is independent of the source and of the reducer.
 fn store(
-    context: &Context<'_>,
+    new: &mut NewArray<'_>,
     axes: &AxisPlan,
-    builder: NDArrayBuilder,
-    (dtype, size): (&str, usize),
+    size: usize,
     compute: &Compute<'_>,
-) -> Result<NDArray> {
-    let sources = Sources { arrays: context.arrays(), vlmeta: false };
-    let shape = axes.result_shape();
-    builder.by_chunks(&shape, (dtype, size), sources, &|team, scratch, number| {
+) -> Result<()> {
+    new.by_chunks(&|team, scratch, number| {
         team.by_blocks(scratch, number, &|ranges, bytes| {
             let kept = axes.kept_ranges(ranges);
             axes.parts_of(&kept).into_iter().try_for_each(|part| {
@@ -118,6 +116,12 @@ fn store(
             })
         })
     })
+}
+
+impl<S, R> Sources for Reduction<'_, S, R> {
+    fn readings(&self) -> &Readings<'_> {
+        self.context.readings()
+    }
 }
 
 impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
@@ -138,19 +142,20 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     }
 
     /// Creates an array of the results. Threads compute the results block by block.
-    pub(super) fn store(&self, builder: NDArrayBuilder) -> Result<NDArray>
+    pub(super) fn store(self, builder: NDArrayBuilder) -> Result<NDArray>
     where
         R::Result: Element,
     {
-        let dtype = R::Result::dtype().to_string();
-        let workers = Mutex::new(Vec::new());
-        let item = (&*dtype, size_of::<R::Result>());
-        store(&self.context, &self.axes, builder, item, &|part, put| {
-            let worker = workers.lock().pop();
-            let mut worker = worker.unwrap_or_else(|| self.worker(&[]));
-            put(&bytes_of(&self.results_of(&mut worker, part)?));
-            workers.lock().push(worker);
-            Ok(())
+        let (dtype, size) = (R::Result::dtype().to_string(), size_of::<R::Result>());
+        builder.create_from(&self.shape(), (&dtype, size), self, |all, new| {
+            let workers = Mutex::new(Vec::new());
+            store(new, &all.axes, size, &|part, put| {
+                let worker = workers.lock().pop();
+                let mut worker = worker.unwrap_or_else(|| all.worker(&[]));
+                put(&bytes_of(&all.results_of(&mut worker, part)?));
+                workers.lock().push(worker);
+                Ok(())
+            })
         })
     }
 

@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use super::number::Real;
 use super::source::Items;
 use super::spill::{Packer, Part, Payload, Run, SORT, Spill, Unpacker};
-use crate::ndarray::builder::{Put, Sources};
+use crate::ndarray::boxes::{Readings, Sources};
+use crate::ndarray::builder::Put;
 use crate::ndarray::view::NDArrayView;
 use crate::ndarray::{NDArray, NDArrayBuilder, parallel};
-use crate::schunk::Reading;
 use crate::support::memory::reserve;
 use crate::{Doing, Element, Error, ErrorKind, Result, Threads};
 
@@ -50,10 +50,7 @@ impl NDArrayBuilder {
     pub fn sort<'a, T: Real>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let source = source.into();
         let sorter = Sorter::new(&self, &source, |key: T, _| (key, ()), None)?;
-        let (sources, len) = (Sources { arrays: &[source.array()], vlmeta: false }, source.len());
-        self.in_order(sources, len, |put| {
-            // Dropped before the target is replaced, which can be the source.
-            let sorter = sorter;
+        self.in_order(source.len(), sorter, |sorter, put| {
             let mut keys = Vec::new();
             sorter.sorted(&mut |records| {
                 keys.clear();
@@ -81,10 +78,7 @@ impl NDArrayBuilder {
     pub fn argsort<'a, T: Real>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let source = source.into();
         let sorter = Sorter::new(&self, &source, |key: T, at| (key, at as i64), None)?;
-        let (sources, len) = (Sources { arrays: &[source.array()], vlmeta: false }, source.len());
-        self.in_order(sources, len, |put| {
-            // Dropped before the target is replaced, which can be the source.
-            let sorter = sorter;
+        self.in_order(source.len(), sorter, |sorter, put| {
             let mut positions = Vec::new();
             sorter.sorted(&mut |records| {
                 positions.clear();
@@ -110,14 +104,11 @@ impl NDArrayBuilder {
     pub fn unique<'a, T: Real>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let source = source.into();
         let sorter = Sorter::new(&self, &source, |key: T, _| (key, ()), Some(|(), ()| ()))?;
-        let sources = Sources { arrays: &[source.array()], vlmeta: false };
-        let builder = self.limited_as(sources);
+        let builder = self.limited_as(sorter.readings());
         builder.check_order::<T>(source.len())?;
-        builder.place::<T>(|store| {
-            // Dropped before the target is replaced, which can be the source.
-            let sorter = sorter;
+        builder.place_of::<T, _>(sorter, |store, sorter| {
             let merged = sorter.merged()?;
-            builder.fill_in_order(store, sources, merged.len(), |put| {
+            builder.fill_in_order(store, sorter.readings(), merged.len(), |put| {
                 merged.each(&mut |records| put(&Vec::from_iter(records.map(|(key, ())| key))))
             })
         })
@@ -151,8 +142,8 @@ impl NDArrayBuilder {
         let source = source.into();
         let sorter =
             Sorter::new(&self, &source, |key: T, _| (key, 1i64), Some(|one, two| one + two))?;
-        let sources = Sources { arrays: &[source.array()], vlmeta: false };
-        let (items, counts) = (self.limited_as(sources), counts.limited_as(sources));
+        let (items, counts) =
+            (self.limited_as(sorter.readings()), counts.limited_as(sorter.readings()));
         items.check_order::<T>(source.len())?;
         counts.check_order::<i64>(source.len())?;
         if items.path().is_some() && items.path() == counts.path() {
@@ -160,18 +151,16 @@ impl NDArrayBuilder {
             return Err(Error::new(ErrorKind::InvalidArgument, SORT, detail));
         }
         let mut counted = None;
-        let items = items.place::<T>(|store| {
+        let items = items.place_of::<T, _>(Readings::default(), |store, _| {
             let mut written = None;
             // The second target is checked before the sort, and complete after the first array is written.
-            counted = Some(counts.place::<i64>(|other| {
-                // Dropped before the targets are replaced, which can be the source.
-                let sorter = sorter;
-                let merged = sorter.merged()?;
+            counted = Some(counts.place_of::<i64, _>(sorter, |other, sorter| {
+                let (merged, readings) = (sorter.merged()?, sorter.readings());
                 let len = merged.len();
-                written = Some(items.fill_in_order(store, sources, len, |put| {
+                written = Some(items.fill_in_order(store, readings, len, |put| {
                     merged.each(&mut |records| put(&Vec::from_iter(records.map(|(key, _)| key))))
                 })?);
-                counts.fill_in_order(other, sources, len, |put| {
+                counts.fill_in_order(other, readings, len, |put| {
                     merged
                         .each(&mut |records| put(&Vec::from_iter(records.map(|(_, count)| count))))
                 })
@@ -239,11 +228,16 @@ impl<T: Real, V: Payload> Merged<T, V> {
     }
 }
 
+impl<T: Element, V> Sources for Sorter<'_, T, V> {
+    fn readings(&self) -> &Readings<'_> {
+        &self.readings
+    }
+}
+
 /// The sorting of a view.
 struct Sorter<'a, T: Element, V> {
     source: Items<'a, T>,
-    /// The source does not change during the sort.
-    reading: Reading<'a>,
+    readings: Readings<'a>,
     len: u64,
     /// The chunk size of the source.
     chunk: u64,
@@ -290,11 +284,11 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
         let least = least.max(usize::try_from(listed).unwrap_or(usize::MAX)).min(run);
         let fan_in = (room / 8 / least).clamp(2, runs.max(2));
         let part = (room / 8 / fan_in).clamp(least, run);
-        let (directory, reading) = (builder.directory(), source.array().schunk().reading()?);
+        let (directory, readings) = (builder.directory(), Readings::new([source.array()])?);
         let source = items;
         Ok(Self {
             source,
-            reading,
+            readings,
             len,
             chunk,
             directory,
@@ -351,11 +345,12 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
     fn read_run(&self, threads: Threads, range: Range<u64>) -> Result<Vec<(T, V)>> {
         let mut records = Vec::new();
         reserve(&mut records, (range.end - range.start) as usize).doing(SORT)?;
+        let reading = self.readings.of(self.source.view().array());
         let mut start = range.start;
         while start < range.end {
             let end = (start - start % self.chunk).saturating_add(self.chunk).min(range.end);
             let ranges = std::iter::once(start..end).collect::<Vec<_>>();
-            let items = self.source.read_box(threads, &self.reading, &ranges)?;
+            let items = self.source.read_box(threads, reading, &ranges)?;
             records.extend(items.into_iter().zip(start..).map(|(key, at)| (self.record)(key, at)));
             start = end;
         }

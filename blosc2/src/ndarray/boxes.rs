@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::ptr;
+use std::sync::Arc;
 
 use blosc2_format::b2nd::Geometry;
 
@@ -12,6 +13,7 @@ use super::region::Region;
 use super::view::NDArrayView;
 use super::{NDArray, NUMPY_FORMAT};
 use crate::closures::{Closures, registered};
+use crate::gate::Gate;
 use crate::schunk::{Fetched, NOTHING_FETCHED, Reading, Wanted};
 use crate::support::memory::resize;
 use crate::{Doing, ErrorKind, Reason, Result, Threads};
@@ -242,7 +244,19 @@ impl NDArrayView<'_> {
     }
 }
 
+/// The sources of a new array. They are read until this value is dropped.
+pub(crate) trait Sources {
+    fn readings(&self) -> &Readings<'_>;
+}
+
+impl Sources for Readings<'_> {
+    fn readings(&self) -> &Self {
+        self
+    }
+}
+
 /// The reads of some arrays. Until this value is dropped, the arrays do not change.
+#[derive(Default)]
 pub(crate) struct Readings<'a> {
     arrays: Vec<&'a NDArray>,
     readings: Vec<Reading<'a>>,
@@ -264,6 +278,11 @@ impl<'a> Readings<'a> {
     /// Returns the different arrays, in the order of their first occurrence.
     pub(crate) fn arrays(&self) -> &[&'a NDArray] {
         &self.arrays
+    }
+
+    /// Returns the claims of the files of the arrays.
+    pub(super) fn gates(&self) -> impl Iterator<Item = Arc<Gate>> {
+        self.arrays.iter().filter_map(|array| array.schunk.gate())
     }
 
     /// Returns the index of an array among the different arrays.

@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::Arc;
 
 use blosc2_format::b2nd::{Geometry, MAX_NDIM, Meta, NAME, OLD_NAME};
@@ -11,6 +12,7 @@ use blosc2_format::chunk::MAX_BLOCKSIZE;
 use blosc2_format::frame::ChunkSize;
 use parking_lot::Mutex;
 
+use super::boxes::{Readings, Sources};
 use super::gather::Scratch;
 use super::index::{PerAxis, sizes};
 use super::partition::{CacheSizes, partition};
@@ -20,12 +22,11 @@ use super::region::Region;
 use super::scatter::{ChunkWriters, Data, FillBox, Team};
 use super::shape::{meta_of, stored_shape, stored_sizes};
 use super::transfer::{Given, ItemSource, RawItems};
-use super::view::ItemType;
+use super::view::{ItemType, NDArrayView};
 use super::{NDArray, NUMPY_FORMAT, cut};
 use crate::closures::{self, BoxError};
 use crate::codec::params::{Purpose, Resolved};
 use crate::dtype::{Kind, MAX_TEXT_LEN};
-use crate::gate::Gate;
 use crate::item::element::{Element, bytes_of};
 use crate::schunk::{Created, Store};
 use crate::support::memory::reserve;
@@ -110,50 +111,147 @@ pub struct NDArrayBuilder {
 /// Receives the next items.
 pub(crate) type Put<'p, T> = dyn FnMut(&[T]) -> Result<()> + 'p;
 
-/// Receives the bytes of the items of a box, which consists of complete chunks, in C order.
-pub(crate) type PutBox<'p> = dyn FnMut(&[Range<u64>], &[u8]) -> Result<()> + 'p;
+/// Stores the chunks of a new array.
+type Write<'a> = dyn FnOnce(&mut NewArray<'_>) -> Result<()> + 'a;
+
+/// Returns the data of the chunk with this index.
+type ChunkData<'a, 'd> = dyn Fn(&Team<'_>, &mut Scratch, usize) -> Result<Data<'d>> + Sync + 'a;
 
 /// The memory for temporary items in bytes, if none is set.
 const MAX_MEMORY: usize = 64 << 20;
 
-/// The arrays from which an array is created. They are read during the creation.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Sources<'a> {
-    pub(crate) arrays: &'a [&'a NDArray],
-    /// Whether the variable-length metalayers of the first array are copied.
-    pub(crate) vlmeta: bool,
-}
-
-impl Sources<'_> {
-    fn gates(self) -> impl Iterator<Item = Arc<Gate>> {
-        self.arrays.iter().filter_map(|array| array.schunk.gate())
-    }
-}
-
-/// The chunks of a new array that are complete.
-struct Completed<'a> {
-    sources: Sources<'a>,
+/// An array that is being created.
+pub(crate) struct NewArray<'a> {
+    schunk: &'a mut SChunk,
+    pub(crate) geometry: &'a Geometry,
+    /// The sources, which do not change during the creation.
+    readings: &'a Readings<'a>,
     progress: &'a Progress,
+    writers: ChunkWriters,
+    /// The number of complete chunks.
     done: u64,
-    count: u64,
 }
 
-impl<'a> Completed<'a> {
-    fn new(sources: Sources<'a>, progress: &'a Progress, geometry: &Geometry) -> Self {
-        Self { sources, progress, done: 0, count: geometry.nchunks() }
+impl NewArray<'_> {
+    /// Stores all chunks. Several threads compress them; `data` returns the data of each chunk.
+    pub(crate) fn by_chunks(&mut self, data: &ChunkData<'_, '_>) -> Result<()> {
+        // The index, of at most 2 GiB, limits the number of chunks.
+        self.pack(self.geometry.nchunks() as usize, &|number| number, data, push)
     }
 
-    /// Counts a chunk, and reports the progress.
-    fn add(&mut self) -> Result<()> {
-        self.done += 1;
-        if !self.progress.is_set() {
+    /// Stores all chunks. `fill` writes the items of each chunk, in C order, into zeroed memory.
+    pub(crate) fn by_boxes(&mut self, fill: &FillBox<'_>) -> Result<()> {
+        self.by_chunks(&|team, scratch, number| {
+            team.boxed(scratch, &team.geometry.chunk_box(number as u64), fill)
+        })
+    }
+
+    /// Stores the items of a box of complete chunks in C order. The boxes can have any order; each chunk is stored once.
+    pub(crate) fn put(&mut self, ranges: &[Range<u64>], bytes: &[u8]) -> Result<()> {
+        if self.done == 0 {
+            self.fill_special(Special::Zeros)?;
+        }
+        self.store_box(ranges, bytes, |schunk, number, mut chunk| {
+            chunk.shrink_to_fit();
+            schunk.put(vec![(number, chunk.into())])?;
+            Ok(Vec::new())
+        })
+    }
+
+    /// Stores the items of a one-dimensional array. `produce` passes them to its argument in order, in parts of any
+    /// length.
+    fn in_order<T: Element>(
+        &mut self,
+        produce: impl FnOnce(&mut Put<'_, T>) -> Result<()>,
+    ) -> Result<()> {
+        let side = self.geometry.chunk_shape()[0].max(1) as usize;
+        let (mut start, mut chunk) = (0, Vec::new());
+        let mut put = |chunk: &mut Vec<T>| {
+            let range = start..start + chunk.len() as u64;
+            start = range.end;
+            self.store_box(slice::from_ref(&range), &bytes_of(chunk), push)?;
+            chunk.clear();
+            Ok(())
+        };
+        produce(&mut |mut items| {
+            while !items.is_empty() {
+                let (part, rest) = items.split_at(items.len().min(side - chunk.len()));
+                reserve(&mut chunk, part.len()).doing(MAKE)?;
+                chunk.extend_from_slice(part);
+                items = rest;
+                if chunk.len() == side {
+                    put(&mut chunk)?;
+                }
+            }
+            Ok(())
+        })?;
+        if chunk.is_empty() { Ok(()) } else { put(&mut chunk) }
+    }
+
+    /// Stores the items of a box of complete chunks in C order.
+    fn store_box(&mut self, ranges: &[Range<u64>], bytes: &[u8], store: StoreChunk) -> Result<()> {
+        let (geometry, region) = (self.geometry, Region::of_box(ranges.iter().cloned()));
+        let item = ItemPart::whole(geometry.typesize());
+        self.store_all(&Source::new(Plan::of_region(geometry, &region), item, bytes), store)
+    }
+
+    /// Stores the items of a source, which fill complete chunks.
+    fn store_all(&mut self, source: &Source<'_, '_>, store: StoreChunk) -> Result<()> {
+        let numbers: Vec<usize> = source.plan().chunk_numbers().collect();
+        let data: &ChunkData<'_, '_> =
+            &|team, scratch, number| team.fill(source, number, scratch, |_| Ok(()));
+        self.pack(numbers.len(), &|number| numbers[number], data, store)
+    }
+
+    /// Compresses `count` chunks, and stores them in order. `index` returns the index of each chunk in the array.
+    fn pack(
+        &mut self,
+        count: usize,
+        index: &(dyn Fn(usize) -> usize + Sync),
+        data: &ChunkData<'_, '_>,
+        store: StoreChunk,
+    ) -> Result<()> {
+        if count == 0 {
             return Ok(());
         }
-        // The closure may use the sources, which are being read.
-        let _calling: Vec<_> =
-            self.sources.arrays.iter().map(|array| array.schunk.calling()).collect();
-        self.progress.report(self.done, self.count).doing(MAKE)
+        let Self { schunk, geometry, readings, progress, writers, done } = self;
+        let team = writers.team(schunk, geometry, count)?.beside(readings.gates());
+        let data = |scratch: &mut Scratch, number| data(&team, scratch, number);
+        let mut number = 0;
+        team.pack(index, data, |chunk| {
+            let spare = store(schunk, index(number), chunk)?;
+            (number, *done) = (number + 1, *done + 1);
+            if progress.is_set() {
+                // The closure may use the sources, which are being read.
+                let arrays = readings.arrays().iter();
+                let _calling: Vec<_> = arrays.map(|array| array.schunk.calling()).collect();
+                progress.report(*done, geometry.nchunks()).doing(MAKE)?;
+            }
+            Ok(spare)
+        })
     }
+
+    fn fill_special(&mut self, special: Special) -> Result<()> {
+        let items = self.geometry.chunk_len() / self.geometry.typesize();
+        let all = items as u64 * self.geometry.nchunks();
+        if all > 0 { self.schunk.fill(special, all, items) } else { Ok(()) }
+    }
+
+    /// If the view is the entire array, copies its variable-length metalayers.
+    pub(crate) fn copy_vlmeta(&mut self, view: &NDArrayView<'_>) -> Result<()> {
+        match view.is_array() {
+            true => view.array.schunk.copy_vlmetalayers_to(self.schunk),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Stores a compressed chunk with this index, and returns its buffer if it can be reused.
+type StoreChunk = fn(&mut SChunk, usize, Vec<u8>) -> Result<Vec<u8>>;
+
+/// Appends a chunk.
+fn push(schunk: &mut SChunk, _: usize, chunk: Vec<u8>) -> Result<Vec<u8>> {
+    schunk.push_made(chunk)
 }
 
 impl NDArrayBuilder {
@@ -496,7 +594,8 @@ impl NDArrayBuilder {
         let shape = &sizes(&shape, "shape").doing(MAKE)?[..];
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
         let order = self.order(shape, &dtype, typesize)?;
-        order.make(&mut |schunk, geometry| {
+        order.make(Box::new(|new| {
+            let geometry = new.geometry;
             let wrong = |what: &str| {
                 let detail = format!(
                     "the iterator has {what} than the {} items of the shape",
@@ -509,7 +608,6 @@ impl NDArrayBuilder {
             // An array without items has no rows to write.
             let rows = if geometry.is_empty() { 0 } else { rows };
             let row = len_of(shape.get(1..).unwrap_or_default(), 1);
-            let writers = ChunkWriters::default();
             let mut slab: Vec<T> = Vec::new();
             for start in (0..rows).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
                 let end = rows.min(start + step);
@@ -524,26 +622,39 @@ impl NDArrayBuilder {
                 if let Some(first) = ranges.first_mut() {
                     *first = start..end;
                 }
-                let region = Region::of_box(ranges);
-                let (bytes, item) = (bytes_of(&slab), ItemPart::whole(size_of::<T>()));
-                let source = Source::new(Plan::of_region(geometry, &region), item, &bytes);
-                append(schunk, &writers, &source)?;
+                new.store_box(&ranges, &bytes_of(&slab), push)?;
             }
             if items.next().is_some() { wrong("more") } else { Ok(()) }
+        }))
+    }
+
+    /// Creates an array from sources, which it owns until the array is complete. `fill` receives the sources and stores
+    /// the items.
+    pub(crate) fn create_from<S: Sources>(
+        self,
+        shape: &[u64],
+        (dtype, typesize): (&str, usize),
+        sources: S,
+        fill: impl FnOnce(&S, &mut NewArray<'_>) -> Result<()>,
+    ) -> Result<NDArray> {
+        let order = self.limited_as(sources.readings()).order(shape, dtype, typesize)?;
+        order.builder.place(&order.cparams, sources, |store, sources| {
+            order.fill(store, sources.readings(), Box::new(|new| fill(sources, new)))
         })
     }
 
-    /// Creates a one-dimensional array of `len` items. `produce` passes the items to its argument in order, in parts of
-    /// any length. What it owns is dropped before the target is replaced, which can be a source.
-    pub(crate) fn in_order<T: Element>(
+    /// Creates a one-dimensional array of `len` items. `produce` passes the items to its last argument in order, in
+    /// parts of any length.
+    pub(crate) fn in_order<T: Element, S: Sources>(
         self,
-        sources: Sources<'_>,
         len: u64,
-        produce: impl FnOnce(&mut Put<'_, T>) -> Result<()>,
+        sources: S,
+        produce: impl FnOnce(&S, &mut Put<'_, T>) -> Result<()>,
     ) -> Result<NDArray> {
-        let builder = self.limited_as(sources);
-        builder.check_order::<T>(len)?;
-        builder.place::<T>(|store| builder.fill_in_order(store, sources, len, produce))
+        let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
+        self.create_from(&[len], (&dtype, typesize), sources, |sources, new| {
+            new.in_order(|put| produce(sources, put))
+        })
     }
 
     /// Checks that an array of items of type `T` and of one dimension with at most `most` items can be created.
@@ -554,92 +665,27 @@ impl NDArrayBuilder {
         order(most).or_else(|error| order(most.min(1)).map_err(|_| error))
     }
 
-    /// Creates an array of items of type `T` at the target. `fill` creates the super-chunk in the store that it receives.
-    pub(crate) fn place<T: Element>(
+    /// Creates an array of items of type `T` at the target; see [`place`](Self::place).
+    pub(crate) fn place_of<T: Element, S: Sources>(
         &self,
-        fill: impl FnOnce(Box<dyn Store>) -> Result<SChunk>,
+        sources: S,
+        fill: impl FnOnce(Box<dyn Store>, &S) -> Result<SChunk>,
     ) -> Result<NDArray> {
         let (dtype, _) = self.dtype_of_type(ItemType::of::<T>())?;
-        self.place_with(&self.cparams_for(&dtype), fill)
+        self.place(&self.cparams_for(&dtype), sources, fill)
     }
 
     /// Fills the store of a new one-dimensional array of `len` items; see [`in_order`](Self::in_order).
     pub(crate) fn fill_in_order<T: Element>(
         &self,
         store: Box<dyn Store>,
-        sources: Sources<'_>,
+        readings: &Readings<'_>,
         len: u64,
         produce: impl FnOnce(&mut Put<'_, T>) -> Result<()>,
     ) -> Result<SChunk> {
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
         let order = self.clone().order(&[len], &dtype, typesize)?;
-        let mut produce = Some(produce);
-        order.fill(store, &mut |schunk, geometry| {
-            let Some(produce) = produce.take() else { unreachable!("an array is filled once") };
-            let writers = ChunkWriters::default();
-            let mut completed = Completed::new(sources, &self.progress, geometry);
-            let side = geometry.chunk_shape()[0].max(1) as usize;
-            let (mut start, mut chunk) = (0, Vec::new());
-            let mut put = |chunk: &mut Vec<T>| {
-                let end = start + chunk.len() as u64;
-                let (region, bytes) =
-                    (Region::of_box(std::iter::once(start..end)), bytes_of(chunk));
-                let plan = Plan::of_region(geometry, &region);
-                let source = Source::new(plan, ItemPart::whole(typesize), &bytes);
-                pack(schunk, (&writers, sources), &source, &mut |schunk, _, chunk| {
-                    let spare = schunk.push_made(chunk)?;
-                    completed.add()?;
-                    Ok(spare)
-                })?;
-                start = end;
-                chunk.clear();
-                Ok(())
-            };
-            produce(&mut |mut items| {
-                while !items.is_empty() {
-                    let (part, rest) = items.split_at(items.len().min(side - chunk.len()));
-                    reserve(&mut chunk, part.len()).doing(MAKE)?;
-                    chunk.extend_from_slice(part);
-                    items = rest;
-                    if chunk.len() == side {
-                        put(&mut chunk)?;
-                    }
-                }
-                Ok(())
-            })?;
-            if chunk.is_empty() { Ok(()) } else { put(&mut chunk) }
-        })
-    }
-
-    /// Creates an array whose boxes are computed in any order. `produce` receives the chunk shape, and passes each chunk
-    /// once to its other argument, in boxes of complete chunks. What it owns is dropped before the target is replaced,
-    /// which can be a source.
-    pub(crate) fn in_boxes(
-        self,
-        shape: &[u64],
-        (dtype, typesize): (&str, usize),
-        sources: Sources<'_>,
-        produce: impl FnOnce(&[u64], &mut PutBox<'_>) -> Result<()>,
-    ) -> Result<NDArray> {
-        let progress = self.progress.clone();
-        let mut produce = Some(produce);
-        self.limited_as(sources).order(shape, dtype, typesize)?.make(&mut |schunk, geometry| {
-            let Some(produce) = produce.take() else { unreachable!("an array is filled once") };
-            fill_special(schunk, geometry, Special::Zeros)?;
-            let writers = ChunkWriters::default();
-            let mut completed = Completed::new(sources, &progress, geometry);
-            produce(geometry.chunk_shape(), &mut |ranges, bytes| {
-                let region = Region::of_box(ranges.iter().cloned());
-                let plan = Plan::of_region(geometry, &region);
-                let source = Source::new(plan, ItemPart::whole(typesize), bytes);
-                pack(schunk, (&writers, sources), &source, &mut |schunk, number, mut chunk| {
-                    chunk.shrink_to_fit();
-                    schunk.put(vec![(number, chunk.into())])?;
-                    completed.add()?;
-                    Ok(Vec::new())
-                })
-            })
-        })
+        order.fill(store, readings, Box::new(|new| new.in_order(produce)))
     }
 
     /// The memory for temporary items in bytes.
@@ -721,8 +767,7 @@ impl NDArrayBuilder {
             }
             Special::Zeros | Special::Uninit => {}
         }
-        self.order(shape, dtype, typesize)?
-            .make(&mut |schunk, geometry| fill_special(schunk, geometry, special))
+        self.order(shape, dtype, typesize)?.make(Box::new(|new| new.fill_special(special)))
     }
 
     /// Creates an array in which all items are equal to `item`. Each chunk stores the item once. C: `b2nd_full`.
@@ -750,14 +795,15 @@ impl NDArrayBuilder {
             // A repeated value is not compressed. It does not need the codec and the filters.
             cparams = CParams::new();
         }
-        self.order(shape, dtype, item.len())?.make(&mut |schunk, geometry| {
+        self.order(shape, dtype, item.len())?.make(Box::new(|new| {
+            let geometry = new.geometry;
             let count = geometry.chunk_len() / item.len();
             let blocksize = geometry.block_len().max(item.len());
             let params = cparams.clone().typesize(item.len()).blocksize(blocksize);
             let chunk = crate::Chunk::repeat(item, count, &params)?;
             (0..geometry.nchunks())
-                .try_for_each(|_| schunk.push_made(chunk.as_bytes().to_vec()).map(drop))
-        })
+                .try_for_each(|_| new.schunk.push_made(chunk.as_bytes().to_vec()).map(drop))
+        }))
     }
 
     /// Creates an array of any dtype by calling `fill` for each chunk. `fill` writes the bytes of the items of the
@@ -791,58 +837,14 @@ impl NDArrayBuilder {
     ) -> Result<NDArray> {
         let shape = &sizes(&shape, "shape").doing(MAKE)?[..];
         let (dtype, typesize) = self.dtype_of_bytes()?;
-        self.by_boxes(shape, (&dtype, typesize), Sources::default(), &|ranges, bytes| {
-            fill(ranges, bytes).map_err(|error| {
-                let error = error.into();
-                let detail = format!("the closure that fills {ranges:?} failed: {error}");
-                Reason::from_closure(detail, Some(error)).doing(MAKE)
+        self.create_from(shape, (&dtype, typesize), Readings::default(), |_, new| {
+            new.by_boxes(&|ranges, bytes| {
+                fill(ranges, bytes).map_err(|error| {
+                    let error = error.into();
+                    let detail = format!("the closure that fills {ranges:?} failed: {error}");
+                    Reason::from_closure(detail, Some(error)).doing(MAKE)
+                })
             })
-        })
-    }
-
-    /// Creates an array on several threads. `data` returns the data of each chunk.
-    pub(crate) fn by_chunks<'d>(
-        self,
-        shape: &[u64],
-        (dtype, typesize): (&str, usize),
-        sources: Sources<'_>,
-        data: &(dyn Fn(&Team<'_>, &mut Scratch, usize) -> Result<Data<'d>> + Sync),
-    ) -> Result<NDArray> {
-        let progress = self.progress.clone();
-        self.limited_as(sources).order(shape, dtype, typesize)?.make(&mut |schunk, geometry| {
-            // The index, of at most 2 GiB, limits the number of chunks.
-            let (writers, count) = (ChunkWriters::default(), geometry.nchunks() as usize);
-            if count > 0 {
-                let team = writers.team(schunk, geometry, count)?.beside(sources.gates());
-                let data = |scratch: &mut Scratch, number| data(&team, scratch, number);
-                let mut completed = Completed::new(sources, &progress, geometry);
-                team.pack(
-                    |number| number,
-                    data,
-                    |chunk| {
-                        let spare = schunk.push_made(chunk)?;
-                        completed.add()?;
-                        Ok(spare)
-                    },
-                )?;
-            }
-            match sources.arrays.first() {
-                Some(source) if sources.vlmeta => source.schunk.copy_vlmetalayers_to(schunk),
-                _ => Ok(()),
-            }
-        })
-    }
-
-    /// Creates an array. `fill` writes the items of each chunk, in C order, into zeroed memory.
-    pub(crate) fn by_boxes(
-        self,
-        shape: &[u64],
-        dtype: (&str, usize),
-        sources: Sources<'_>,
-        fill: &FillBox<'_>,
-    ) -> Result<NDArray> {
-        self.by_chunks(shape, dtype, sources, &|team, scratch, number| {
-            team.boxed(scratch, &team.geometry.chunk_box(number as u64), fill)
         })
     }
 
@@ -862,9 +864,9 @@ impl NDArrayBuilder {
     }
 
     /// Uses the limits of the first source, if the builder sets none.
-    pub(crate) fn limited_as(mut self, sources: Sources<'_>) -> Self {
+    pub(crate) fn limited_as(mut self, sources: &Readings<'_>) -> Self {
         let limits = &mut self.options.limits;
-        *limits = limits.or_else(|| sources.arrays.first().map(|array| array.schunk.limits()));
+        *limits = limits.or_else(|| sources.arrays().first().map(|array| array.schunk.limits()));
         self
     }
 
@@ -1016,23 +1018,25 @@ impl Order {
         self,
         source: impl for<'p> Fn(Plan<'p>) -> Source<'m, 'p>,
     ) -> Result<NDArray> {
-        self.make(&mut |schunk, geometry| {
-            let region = Region::whole(geometry.shape());
-            let source = source(Plan::of_region(geometry, &region));
-            append(schunk, &ChunkWriters::default(), &source)
-        })
+        self.make(Box::new(|new| {
+            let (geometry, region) = (new.geometry, Region::whole(new.geometry.shape()));
+            new.store_all(&source(Plan::of_region(geometry, &region)), push)
+        }))
     }
 
-    /// Creates the array. `write` stores the chunks.
-    fn make(self, write: &mut dyn FnMut(&mut SChunk, &Geometry) -> Result<()>) -> Result<NDArray> {
-        self.builder.place_with(&self.cparams, |store| self.fill(store, write))
+    /// Creates the array from items in memory, without reports of the progress. `write` stores the chunks.
+    fn make(mut self, write: Box<Write<'_>>) -> Result<NDArray> {
+        self.builder.progress = Progress::default();
+        let none = Readings::default();
+        self.builder.place(&self.cparams, none, |store, none| self.fill(store, none, write))
     }
 
     /// Creates the super-chunk in a store. `write` stores the chunks.
     fn fill(
         &self,
         store: Box<dyn Store>,
-        write: &mut dyn FnMut(&mut SChunk, &Geometry) -> Result<()>,
+        readings: &Readings<'_>,
+        write: Box<Write<'_>>,
     ) -> Result<SChunk> {
         let Self { geometry, params, cparams, dtype, builder } = self;
         let options = &builder.options;
@@ -1046,7 +1050,14 @@ impl Order {
             SChunk::with_params(params.clone(), store, &metalayers, chunksize, limits)?;
         options.start_checksums(&mut schunk)?;
         schunk.set_cparams(cparams)?;
-        write(&mut schunk, geometry)?;
+        write(&mut NewArray {
+            schunk: &mut schunk,
+            geometry,
+            readings,
+            progress: &builder.progress,
+            writers: ChunkWriters::default(),
+            done: 0,
+        })?;
         options.set_vlmeta(&mut schunk)?;
         schunk.finish()?;
         Ok(schunk)
@@ -1055,10 +1066,20 @@ impl Order {
 
 impl NDArrayBuilder {
     /// Creates an array with these parameters at the target. `fill` creates the super-chunk in the store that it receives.
-    fn place_with(
+    fn place<S: Sources>(
         &self,
         cparams: &CParams,
-        fill: impl FnOnce(Box<dyn Store>) -> Result<SChunk>,
+        sources: S,
+        fill: impl FnOnce(Box<dyn Store>, &S) -> Result<SChunk>,
+    ) -> Result<NDArray> {
+        // The closure owns the sources, so that they are dropped before the target is replaced, which can be one of them.
+        self.place_by(cparams, Box::new(move |store| fill(store, &sources)))
+    }
+
+    fn place_by(
+        &self,
+        cparams: &CParams,
+        fill: Box<dyn FnOnce(Box<dyn Store>) -> Result<SChunk> + '_>,
     ) -> Result<NDArray> {
         let Self { options, target, .. } = self;
         let target = target.as_ref().map_or_else(|| Ok(Target::memory()), |slot| taken(slot))?;
@@ -1076,13 +1097,6 @@ impl NDArrayBuilder {
     }
 }
 
-/// Fills a new array with special items.
-fn fill_special(schunk: &mut SChunk, geometry: &Geometry, special: Special) -> Result<()> {
-    let items = geometry.chunk_len() / geometry.typesize();
-    let all = items as u64 * geometry.nchunks();
-    if all > 0 { schunk.fill(special, all, items) } else { Ok(()) }
-}
-
 /// Returns the target of a builder, whose clones share it.
 fn taken(slot: &Mutex<Option<Target>>) -> Result<Target> {
     let mut slot = slot.lock();
@@ -1091,39 +1105,6 @@ fn taken(slot: &Mutex<Option<Target>>) -> Result<Target> {
         let detail = "a clone of this builder has used the custom storage or folder";
         Error::new(ErrorKind::AlreadyExists, MAKE, detail)
     })
-}
-
-/// Stores a compressed chunk with this index, and returns its buffer if it can be reused.
-type StoreChunk<'a> = dyn FnMut(&mut SChunk, usize, Vec<u8>) -> Result<Vec<u8>> + 'a;
-
-/// Compresses the items of a source, which fill entire chunks. `store` stores these chunks, in ascending order.
-fn pack(
-    schunk: &mut SChunk,
-    (writers, sources): (&ChunkWriters, Sources<'_>),
-    source: &Source<'_, '_>,
-    store: &mut StoreChunk<'_>,
-) -> Result<()> {
-    let plan = source.plan();
-    let numbers: Vec<usize> = plan.chunk_numbers().collect();
-    if numbers.is_empty() {
-        return Ok(());
-    }
-    let team = writers.team(schunk, plan.geometry(), numbers.len())?.beside(sources.gates());
-    let mut stored = numbers.iter();
-    team.pack(
-        |number| numbers[number],
-        |scratch, number| team.fill(source, number, scratch, |_| Ok(())),
-        |chunk| match stored.next() {
-            Some(number) => store(schunk, *number, chunk),
-            None => unreachable!("one chunk for each number"),
-        },
-    )
-}
-
-/// Compresses the items of a source, which fill the next chunks, and appends these chunks.
-fn append(schunk: &mut SChunk, writers: &ChunkWriters, source: &Source<'_, '_>) -> Result<()> {
-    let sources = Sources::default();
-    pack(schunk, (writers, sources), source, &mut |schunk, _, chunk| schunk.push_made(chunk))
 }
 
 /// Checks the requirements of array codecs and filters, because C's error does not name the requirement.

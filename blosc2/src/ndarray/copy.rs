@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::boxes::{Readings, extent, next_index};
-use super::builder::{MAKE, Sources};
+use super::builder::MAKE;
 use super::index::{IndexedShape, sizes};
 use super::scatter::Data;
 use super::transfer::{Given, ItemSource};
@@ -58,8 +58,8 @@ impl NDArrayBuilder {
             Ok(())
         };
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
-        self.by_chunks(shape, (&dtype, typesize), Sources::default(), &|team, scratch, number| {
-            team.by_blocks(scratch, number, &fill)
+        self.create_from(shape, (&dtype, typesize), Readings::default(), |_, new| {
+            new.by_chunks(&|team, scratch, number| team.by_blocks(scratch, number, &fill))
         })
     }
 
@@ -161,15 +161,18 @@ impl NDArrayBuilder {
         if view.is_array() {
             builder = builder.compressed_as(array);
         }
-        let reading = array.schunk.reading()?;
-        let sources = Sources { arrays: &[array], vlmeta: view.is_array() };
-        builder.by_chunks(&shape, (&dtype, typesize), sources, &|team, scratch, number| {
-            let ranges = team.geometry.chunk_box(number as u64);
-            if as_is && let Some(chunk) = view.whole_chunk(&reading, &ranges, team.geometry)? {
-                return Ok(Data::Compressed(chunk));
-            }
-            team.boxed(scratch, &ranges, &|ranges, bytes| {
-                view.read_box(&reading, ranges, whole(ranges), bytes).doing(MAKE)
+        let readings = Readings::new([array])?;
+        builder.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
+            new.copy_vlmeta(&view)?;
+            let reading = readings.of(array);
+            new.by_chunks(&|team, scratch, number| {
+                let ranges = team.geometry.chunk_box(number as u64);
+                if as_is && let Some(chunk) = view.whole_chunk(reading, &ranges, team.geometry)? {
+                    return Ok(Data::Compressed(chunk));
+                }
+                team.boxed(scratch, &ranges, &|ranges, bytes| {
+                    view.read_box(reading, ranges, whole(ranges), bytes).doing(MAKE)
+                })
             })
         })
     }
@@ -207,18 +210,20 @@ impl NDArrayBuilder {
         let dtype = dtype.ok_or_else(wrong)?;
         let number = number_of::<T>(dtype).ok_or_else(wrong)?;
         let swapped = dtype.swap_plan().map_err(|_| wrong())?;
-        let builder = self.cut_like(&view)?;
-        let reading = array.schunk.reading()?;
+        let (builder, readings) = (self.cut_like(&view)?, Readings::new([array])?);
         let (name, size) = (T::dtype().to_string(), size_of::<T>());
-        let sources = Sources { arrays: &[array], vlmeta: view.is_array() };
-        builder.by_boxes(&shape, (&name, size), sources, &|ranges, bytes| {
-            let mut from = Vec::new();
-            resize(&mut from, bytes.len() / size * dtype.size()).doing(MAKE)?;
-            view.read_box(&reading, ranges, whole(ranges), &mut from).doing(MAKE)?;
-            swapped.apply(&mut from);
-            let items: Vec<T> = from.chunks_exact(dtype.size()).map(number).collect();
-            bytes.copy_from_slice(&bytes_of(&items));
-            Ok(())
+        builder.create_from(&shape, (&name, size), readings, |readings, new| {
+            new.copy_vlmeta(&view)?;
+            new.by_boxes(&|ranges, bytes| {
+                let mut from = Vec::new();
+                resize(&mut from, bytes.len() / size * dtype.size()).doing(MAKE)?;
+                let reading = readings.of(array);
+                view.read_box(reading, ranges, whole(ranges), &mut from).doing(MAKE)?;
+                swapped.apply(&mut from);
+                let items: Vec<T> = from.chunks_exact(dtype.size()).map(number).collect();
+                bytes.copy_from_slice(&bytes_of(&items));
+                Ok(())
+            })
         })
     }
 
@@ -304,7 +309,6 @@ impl NDArrayBuilder {
         let ((dtype, format), typesize) = (first.dtype_text(), first.part().len);
         self = self.dtype_format(format);
         let readings = Readings::new(views.iter().map(|view| view.array))?;
-        let sources = Sources { arrays: readings.arrays(), vlmeta: first.is_array() };
         // The part of a view in these ranges of the new array, as ranges of the view.
         let part = |index: usize, ranges: &[Range<u64>]| {
             let (start, len) = (starts[index], views[index].shape()[axis]);
@@ -314,29 +318,33 @@ impl NDArrayBuilder {
             part[axis] = low.saturating_sub(start)..high.saturating_sub(start);
             (low < high).then_some((part, low))
         };
-        self.by_chunks(&shape, (&dtype, typesize), sources, &|team, scratch, number| {
-            let ranges = team.geometry.chunk_box(number as u64);
-            if as_is
-                && let Some(index) =
-                    starts.partition_point(|&start| start <= ranges[axis].start).checked_sub(1)
-                && let Some((part, _)) = part(index, &ranges)
-                && extent(&part) == extent(&ranges)
-            {
-                let reading = readings.of(views[index].array);
-                if let Some(chunk) = views[index].whole_chunk(reading, &part, team.geometry)? {
-                    return Ok(Data::Compressed(chunk));
-                }
-            }
-            team.boxed(scratch, &ranges, &|ranges, bytes| {
-                let (mut to, extent) = whole(ranges);
-                for (index, view) in views.iter().enumerate() {
-                    if let Some((part, low)) = part(index, ranges) {
-                        to[axis] = low - ranges[axis].start;
-                        let (to, reading) = (to.clone(), readings.of(view.array));
-                        view.read_box(reading, &part, (to, extent.clone()), bytes).doing(MAKE)?;
+        self.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
+            new.copy_vlmeta(first)?;
+            new.by_chunks(&|team, scratch, number| {
+                let ranges = team.geometry.chunk_box(number as u64);
+                if as_is
+                    && let Some(index) =
+                        starts.partition_point(|&start| start <= ranges[axis].start).checked_sub(1)
+                    && let Some((part, _)) = part(index, &ranges)
+                    && extent(&part) == extent(&ranges)
+                {
+                    let reading = readings.of(views[index].array);
+                    if let Some(chunk) = views[index].whole_chunk(reading, &part, team.geometry)? {
+                        return Ok(Data::Compressed(chunk));
                     }
                 }
-                Ok(())
+                team.boxed(scratch, &ranges, &|ranges, bytes| {
+                    let (mut to, extent) = whole(ranges);
+                    for (index, view) in views.iter().enumerate() {
+                        if let Some((part, low)) = part(index, ranges) {
+                            to[axis] = low - ranges[axis].start;
+                            let (to, reading) = (to.clone(), readings.of(view.array));
+                            view.read_box(reading, &part, (to, extent.clone()), bytes)
+                                .doing(MAKE)?;
+                        }
+                    }
+                    Ok(())
+                })
             })
         })
     }

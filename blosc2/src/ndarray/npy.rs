@@ -6,7 +6,7 @@ use std::ops::Range;
 use blosc2_format::ReadAt;
 use blosc2_format::npy::Header;
 
-use super::builder::Sources;
+use super::boxes::Readings;
 use super::transfer::RawItems;
 use super::{NDArray, NDArrayBuilder, NDArrayView, NUMPY_FORMAT};
 use crate::{Doing, Error, ErrorKind, Result};
@@ -78,12 +78,8 @@ pub fn read(source: impl ReadAt + Sync, builder: NDArrayBuilder) -> Result<NDArr
         read.map_err(|error| Error::of_io(READ, error))
     };
     let dtype = dtype.to_string();
-    builder.dtype_format(NUMPY_FORMAT).by_boxes(
-        &layout.shape,
-        (&dtype, layout.typesize),
-        Sources::default(),
-        &fill,
-    )
+    let (builder, item) = (builder.dtype_format(NUMPY_FORMAT), (&*dtype, layout.typesize));
+    builder.create_from(&layout.shape, item, Readings::default(), |_, new| new.by_boxes(&fill))
 }
 
 /// Writes an array or a view as a `.npy` file of NumPy, in C order. Python: `numpy.save(path, array[:])`.

@@ -3,8 +3,7 @@
 use std::mem;
 use std::ops::Range;
 
-use super::boxes::{can_broadcast, extent, next_index, own_ranges};
-use super::builder::Sources;
+use super::boxes::{Readings, can_broadcast, extent, next_index, own_ranges};
 use super::index::{PerAxis, sizes};
 use super::places::len_of;
 use super::selection::AxisVec;
@@ -54,14 +53,14 @@ impl NDArrayBuilder {
         let view = source.into();
         let shape = shape_for(&shape, &view)?;
         let ((dtype, format), typesize) = (view.dtype_text(), view.part().len);
-        let reading = view.array.schunk.reading()?;
-        let sources = Sources { arrays: &[view.array], vlmeta: false };
-        let boxes = Boxes::new(&view);
-        self.dtype_format(format).by_boxes(&shape, (&dtype, typesize), sources, &|ranges, bytes| {
-            let mut gather =
-                Gather { view: &view, boxes: &boxes, reading: &reading, pieces: Vec::new() };
-            each_run(&shape, ranges, &mut |from, to, len| gather.add(from, to, len, bytes))?;
-            gather.read(bytes)
+        let (builder, readings) = (self.dtype_format(format), Readings::new([view.array])?);
+        builder.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
+            let (boxes, reading) = (Boxes::new(&view), readings.of(view.array));
+            new.by_boxes(&|ranges, bytes| {
+                let mut gather = Gather { view: &view, boxes: &boxes, reading, pieces: Vec::new() };
+                each_run(&shape, ranges, &mut |from, to, len| gather.add(from, to, len, bytes))?;
+                gather.read(bytes)
+            })
         })
     }
 
@@ -96,22 +95,23 @@ impl NDArrayBuilder {
         }
         let skipped = shape.len() - own.len();
         let ((dtype, format), typesize) = (view.dtype_text(), view.part().len);
-        let reading = view.array.schunk.reading()?;
-        let sources = Sources { arrays: &[view.array], vlmeta: false };
-        self.dtype_format(format).by_boxes(&shape, (&dtype, typesize), sources, &|ranges, bytes| {
-            let from = own_ranges(&own, ranges);
-            let mut items = Vec::new();
-            view.read_to(Threads::ONE, &reading, &from, &mut items)?;
-            let sizes: Vec<usize> = extent(ranges).iter().map(|size| *size as usize).collect();
-            let mut strides = vec![0; sizes.len()];
-            let mut stride = typesize;
-            for axis in (skipped..sizes.len()).rev() {
-                let size = (from[axis - skipped].end - from[axis - skipped].start) as usize;
-                strides[axis] = if size == 1 { 0 } else { stride };
-                stride *= size;
-            }
-            expand(&items, &sizes, &strides, typesize, bytes);
-            Ok(())
+        let (builder, readings) = (self.dtype_format(format), Readings::new([view.array])?);
+        builder.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
+            new.by_boxes(&|ranges, bytes| {
+                let from = own_ranges(&own, ranges);
+                let mut items = Vec::new();
+                view.read_to(Threads::ONE, readings.of(view.array), &from, &mut items)?;
+                let sizes: Vec<usize> = extent(ranges).iter().map(|size| *size as usize).collect();
+                let mut strides = vec![0; sizes.len()];
+                let mut stride = typesize;
+                for axis in (skipped..sizes.len()).rev() {
+                    let size = (from[axis - skipped].end - from[axis - skipped].start) as usize;
+                    strides[axis] = if size == 1 { 0 } else { stride };
+                    stride *= size;
+                }
+                expand(&items, &sizes, &strides, typesize, bytes);
+                Ok(())
+            })
         })
     }
 }

@@ -6,7 +6,6 @@ use std::ops::Range;
 use parking_lot::Mutex;
 
 use super::boxes::{Readings, each_part, extent, own_ranges};
-use super::builder::Sources;
 use super::copy::number_of;
 use super::places::len_of;
 use super::view::{Grid, NDArrayView};
@@ -96,8 +95,6 @@ impl NDArrayBuilder {
         let (memory, threads) = (self.memory() as u64, self.threads().max(1));
         let ((text, format), typesize) = (view.dtype_text(), view.part().len);
         let readings = Readings::new([view.array, indices.array])?;
-        let arrays = readings.arrays().to_vec();
-        let sources = Sources { arrays: &arrays, vlmeta: false };
         // The chunks of the source on the axis, and the size in bytes of the items of the source for one index.
         let Grid { offset, chunk, .. } = view.grid(axis);
         let row = |ranges: &[Range<u64>]| {
@@ -105,9 +102,8 @@ impl NDArrayBuilder {
             from[axis] = 0..1;
             len_of(&extent(&from), typesize).max(1)
         };
-        self.dtype_format(format).in_boxes(&shape, (&text, typesize), sources, |chunks, put| {
-            // Dropped before the target is replaced, which can be a source.
-            let readings = readings;
+        let builder = self.dtype_format(format);
+        builder.create_from(&shape, (&text, typesize), readings, |readings, new| {
             // Determines the positions of the items of a piece.
             let locate = |piece: &mut Piece<'_>| -> Result<()> {
                 let mut from = own_ranges(&asked, &piece.ranges);
@@ -132,7 +128,7 @@ impl NDArrayBuilder {
                 let read = row(&ranges).saturating_mul(chunk.min(size));
                 len_of(sides, 1) <= most && read <= memory / 4
             };
-            let sides = part_of(chunks, &shape, axis, &fits);
+            let sides = part_of(new.geometry.chunk_shape(), &shape, axis, &fits);
             each_part(&shape, &sides, &mut |ranges| {
                 let mut bytes = Vec::new();
                 resize(&mut bytes, len_of(&extent(ranges), typesize) as usize).doing(TAKE)?;
@@ -166,7 +162,7 @@ impl NDArrayBuilder {
                     // The memory is for the next pieces.
                     pieces.iter().for_each(|piece| piece.lock().items = Vec::new());
                 }
-                put(ranges, &bytes)
+                new.put(ranges, &bytes)
             })
         })
     }

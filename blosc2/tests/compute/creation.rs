@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use blosc2::compute::{InMemory, zip};
 use blosc2::storage::{ReadAt, ReadOnly};
 use blosc2::{
-    CParams, Error, ErrorKind, NDArray, NDArrayBuilder, NDArrayView, OpenOptions, Target,
+    CParams, Error, ErrorKind, NDArray, NDArrayBuilder, NDArrayView, OpenOptions, RawItems,
+    SaveOptions, Target,
 };
 use parking_lot::Mutex;
 
@@ -45,6 +47,29 @@ const METHODS: [(&str, Create); 18] = [
     ("unique_counts", |builder, row, _| {
         NDArray::builder().unique_counts::<i64>(row, builder).map(|(_, counts)| counts)
     }),
+];
+
+/// Methods of other types that create an array from arrays.
+const OTHERS: [(&str, Create); 5] = [
+    ("LazyExpr::create", |builder, row, table| {
+        let sums = zip((row.slice(..8)?, table)).map(|(one, two): (i64, i64)| one + two);
+        sums.create(builder)
+    }),
+    ("LazyExpr::builder", |builder, row, table| {
+        let sums = zip((row.slice(..8)?, table)).map(|(one, two): (i64, i64)| one + two);
+        sums.axes(0).builder(builder).sum()
+    }),
+    // Results of more than 4 MiB are not collected in memory.
+    ("LazyExpr::builder", |builder, row, _| {
+        let zeros = InMemory::new(&[0i64; 9000], [9000, 1, 1]);
+        let items = zip((row, zeros)).map(|(one, two): (i64, i64)| one + two);
+        items.axes(1).builder(builder).max()
+    }),
+    ("NDArrayBuilder::from_chunk_fn", |builder, _, table| {
+        let fill = |ranges: &[_], bytes: &mut [u8]| table.read_into(ranges, RawItems(bytes));
+        builder.dtype("<i8", 8).from_chunk_fn([8, 8], fill)
+    }),
+    ("NDArrayBuilder::from_slice", |builder, row, _| builder.from_slice(row, 64)),
 ];
 
 /// All methods that have an array or a view as source are in the list.
@@ -132,6 +157,133 @@ fn a_failed_read_leaves_no_array() {
         assert_eq!(error.kind(), ErrorKind::Io, "{name}: {error}");
         let kept: Vec<u8> = NDArray::open(&path).unwrap().read(..).unwrap();
         assert_eq!((kept.len(), names(folder.path()).len()), (9, 1), "{name}");
+    }
+}
+
+/// Returns the shape and the items of an array.
+fn content(array: &NDArray) -> (Vec<u64>, Vec<u8>) {
+    (array.shape().to_vec(), array.read::<RawItems>(..).unwrap().0)
+}
+
+/// A row and a table in files, which are opened for reading.
+struct Files {
+    folder: tempfile::TempDir,
+    options: OpenOptions,
+}
+
+impl Files {
+    fn new(is_locking: bool) -> Self {
+        let files = Self {
+            folder: tempfile::tempdir().unwrap(),
+            options: OpenOptions::new().locking(is_locking),
+        };
+        files
+            .paths()
+            .iter()
+            .zip(frames())
+            .for_each(|(path, frame)| fs::write(path, frame).unwrap());
+        files
+    }
+
+    fn paths(&self) -> [PathBuf; 2] {
+        ["row", "table"].map(|name| self.folder.path().join(name))
+    }
+
+    fn open(&self) -> [NDArray; 2] {
+        self.paths().map(|path| NDArray::open_with(path, &self.options).unwrap())
+    }
+
+    /// A builder that replaces one of the files.
+    fn replacing(&self, number: usize) -> NDArrayBuilder {
+        let options = self.options.clone().replace(true);
+        // Small parts: several of them are read and written.
+        NDArray::builder().max_memory(64).options(options).target(&self.paths()[number])
+    }
+}
+
+/// The target can be the file of a source, also with locking: the sources are released before they are replaced.
+#[test]
+fn a_source_is_replaced_by_the_new_array() {
+    for (name, create) in METHODS.into_iter().chain(OTHERS) {
+        // One of the two files is the source, except for operations on both.
+        for (is_locking, number) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
+            let files = Files::new(is_locking);
+            let [row, table] = files.open();
+            let expected = create(NDArray::builder(), row.view(), table.view()).unwrap();
+            let created = create(files.replacing(number), row.view(), table.view());
+            let created = created.unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(content(&created), content(&expected), "{name}");
+            let opened = NDArray::open_with(&files.paths()[number], &files.options).unwrap();
+            assert_eq!(content(&opened), content(&expected), "{name}");
+            assert_eq!(opened.dtype_str(), expected.dtype_str(), "{name}");
+            let locks = if is_locking { 2 } else { 0 };
+            assert_eq!(names(files.folder.path()).len(), 2 + locks, "{name}");
+        }
+    }
+}
+
+/// Two handles of one file are two sources.
+#[test]
+fn a_source_with_two_handles_is_replaced() {
+    type CreateOfTwo = fn(NDArrayBuilder, &NDArray, &NDArray) -> blosc2::Result<NDArray>;
+    let methods: [CreateOfTwo; 5] = [
+        |builder, one, two| builder.concatenate([one, two], 1),
+        |builder, one, two| builder.matmul::<i64>(one, two),
+        |builder, one, two| builder.tensordot::<i64>(one, two, (&[0], &[1])),
+        |builder, one, two| builder.take_along_axis(one, two, 0),
+        |builder, one, two| zip((one, two)).map(|(a, b): (i64, i64)| a * b).create(builder),
+    ];
+    for create in methods {
+        let files = Files::new(true);
+        let ([_, one], [_, two]) = (files.open(), files.open());
+        let expected = create(NDArray::builder(), &one, &two).unwrap();
+        let created = create(files.replacing(1), &one, &two).unwrap();
+        assert_eq!(content(&created), content(&expected));
+    }
+}
+
+/// The two arrays of `unique_counts` replace two handles of the source, and an array is saved to its own file.
+#[test]
+fn all_files_of_an_operation_are_replaced() {
+    let files = Files::new(true);
+    let [row, table] = files.open();
+    let expected = NDArray::builder().unique_counts::<i64>(&row, NDArray::builder()).unwrap();
+    let created = files.replacing(0).unique_counts::<i64>(&row, files.replacing(1)).unwrap();
+    assert_eq!(content(&created.0), content(&expected.0));
+    assert_eq!(content(&created.1), content(&expected.1));
+    drop((created, table));
+    for options in [SaveOptions::new(), SaveOptions::new().cparams(CParams::new().level(9))] {
+        let [row, _] = files.open();
+        options.replace(true).save(&row, &files.paths()[0]).unwrap();
+        assert_eq!(content(&files.open()[0]), content(&expected.0));
+    }
+}
+
+/// If a source cannot be read, its file is not replaced.
+#[test]
+fn a_failed_read_leaves_the_source() {
+    for (name, create) in METHODS.into_iter().chain(OTHERS) {
+        for (is_locking, number) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
+            let files = Files::new(is_locking);
+            let paths = files.paths();
+            // The headers of chunks in the middle are invalid.
+            let damaged = paths.each_ref().map(|path| {
+                let mut frame = fs::read(path).unwrap();
+                let middle = frame.len() / 2;
+                frame[middle..middle + 150].fill(0xff);
+                fs::write(path, &frame).unwrap();
+                frame
+            });
+            let [row, table] = files.open();
+            let before = names(files.folder.path()).len();
+            let error = create(files.replacing(number), row.view(), table.view()).unwrap_err();
+            // The closure of `from_chunk_fn` returns the error.
+            let is_closure = name.ends_with("from_chunk_fn");
+            let kind = if is_closure { ErrorKind::Callback } else { ErrorKind::InvalidData };
+            assert_eq!(error.kind(), kind, "{name}: {error}");
+            assert_eq!(paths.each_ref().map(|path| fs::read(path).unwrap()), damaged, "{name}");
+            assert_eq!(names(files.folder.path()).len(), before, "{name}");
+        }
     }
 }
 

@@ -178,6 +178,74 @@ fn views_are_reshaped() {
     assert_eq!(reshaped.read::<RawItems>(..).unwrap().0, [0, 1, 0, 2]);
 }
 
+/// The items of reshaped views are those at plain indices.
+#[test]
+fn reshaped_views_have_the_items_at_these_indices() {
+    let all = |size: u64| (AxisSelection::from(..), (0..size).collect::<Vec<u64>>());
+    let list = |at: &[u64]| {
+        let indices = at.iter().map(|at| *at as i64).collect();
+        (AxisSelection::Indices(indices), at.to_vec())
+    };
+    let cases = [
+        [all(10), all(5), all(12)],
+        [(AxisSelection::strided(2..9, -1), (2..9).rev().collect()), all(5), all(12)],
+        [all(10), (AxisSelection::strided(1.., -1), (1..5).rev().collect()), all(12)],
+        [all(10), all(5), (AxisSelection::strided(3..11, -1), (3..11).rev().collect())],
+        [
+            (AxisSelection::strided(1.., 2), vec![1, 3, 5, 7, 9]),
+            (AxisSelection::strided(.., 2), vec![0, 2, 4]),
+            (AxisSelection::strided(1..10, 2), vec![1, 3, 5, 7, 9]),
+        ],
+        [list(&[9, 9, 0, 4]), all(5), list(&[11, 2, 3, 3, 0])],
+        [list(&[5]), (AxisSelection::strided(.., -2), vec![4, 2, 0]), list(&[7])],
+    ];
+    for chunks in [(3, 4, 7), (10, 5, 12), (1, 2, 5)] {
+        let array = NDArray::builder().chunk_shape(chunks).block_shape((1, 2, 4));
+        let array = array.from_fn([10, 5, 12], |[i, j, k]| ((i * 5 + j) * 12 + k) as u32).unwrap();
+        for axes in &cases {
+            let selection = axes.each_ref().map(|(axis, _)| axis.clone());
+            let view = array.view().slice(Selection::from(selection.to_vec())).unwrap();
+            let mut expected = Vec::new();
+            for i in &axes[0].1 {
+                for j in &axes[1].1 {
+                    expected.extend(axes[2].1.iter().map(|k| ((i * 5 + j) * 12 + k) as u32));
+                }
+            }
+            let [i, j, k] = axes.each_ref().map(|(_, at)| at.len() as i64);
+            let views =
+                [view.clone(), view.clone().expand_dims(0).unwrap(), view.expand_dims(2).unwrap()];
+            for view in views {
+                let shapes =
+                    [vec![-1], vec![i * j, k], vec![i, j * k], vec![k, j, i], vec![k, 1, -1]];
+                for (shape, side) in shapes.iter().flat_map(|shape| [1, 4, 50].map(|s| (shape, s)))
+                {
+                    let builder = NDArray::builder().chunk_shape(vec![side; shape.len()]);
+                    let result = builder.reshape(view.clone(), shape).unwrap();
+                    let found: Vec<u32> = result.read(..).unwrap();
+                    assert_eq!(found, expected, "{selection:?} {shape:?} {side} {chunks:?}");
+                }
+            }
+        }
+    }
+}
+
+/// An array without axes has one item.
+#[test]
+fn arrays_without_axes_are_reshaped() {
+    let point = NDArray::from_slice(&[7u16], ()).unwrap();
+    let reshaped = NDArray::builder().reshape(&point, (1, -1)).unwrap();
+    assert_eq!((reshaped.shape(), reshaped.item::<u16>((0, 0)).unwrap()), (&[1, 1][..], 7));
+    let back = NDArray::builder().reshape(&reshaped, ()).unwrap();
+    assert_eq!((back.shape(), back.read::<Vec<u16>>(..).unwrap()), (&[][..], vec![7]));
+    let same = NDArray::builder().reshape(&back, ()).unwrap();
+    assert_eq!((same.shape(), same.read::<Vec<u16>>(..).unwrap()), (&[][..], vec![7]));
+    let wide = NDArray::builder().chunk_shape((1, 2)).broadcast_to(&same, (2, 3)).unwrap();
+    assert_eq!(wide.read::<Vec<u16>>(..).unwrap(), [7; 6]);
+    let one = NDArray::builder().arange(0u16, 9, 1).unwrap();
+    let one = NDArray::builder().reshape(one.view().slice(4).unwrap(), ()).unwrap();
+    assert_eq!(one.read::<Vec<u16>>(..).unwrap(), [4]);
+}
+
 #[test]
 fn shapes_that_do_not_fit_are_errors() {
     let array = NDArray::builder().arange(0u8, 12, 1).unwrap();
