@@ -819,10 +819,9 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::sync::{Arc, Mutex};
 
-    use crate::blosc2::OpenOptions;
     use crate::blosc2::storage::{ReadAt, Storage};
-
-    use crate::blosc2::Target;
+    use crate::blosc2::{CParams, Codec, OpenOptions, Target};
+    use crate::{ItemType, TreeStore};
 
     use super::*;
 
@@ -906,6 +905,68 @@ mod tests {
         }
         let counts = Counting { files: HashMap::new(), ..leaves.clone() };
         (CTable::for_changes(leaves, "").unwrap(), counts)
+    }
+
+    /// Parts are opened again after they are created, and files do not store these parameters.
+    #[test]
+    fn columns_keep_the_parameters_of_their_schema() {
+        /// The parameters without those of each part.
+        fn of(mut params: CParams) -> CParams {
+            (params.typesize, params.blocksize) = (None, None);
+            params
+        }
+        let params = CParams::new().codec(Codec::Lz4).level(3).threads(3);
+        let params = params.prefilter(|_| Err("no"));
+        let word = ItemType::from(ItemKind::Dictionary { ordered: false });
+        let list = ItemType::from(ItemKind::List(ItemKind::Int64.into()));
+        let types: [(&str, ItemType, Data<'static>); 6] = [
+            ("n", ItemKind::Int64.into(), Data::items(&[1i64])),
+            ("text", ItemKind::Utf8.into(), Data::texts([Some("a")])),
+            ("word", word, Data::texts([Some("b")])),
+            ("long", ItemKind::VlString.into(), Data::texts([Some("c")])),
+            ("list", list.clone(), Data::values(vec![Value::List(vec![1.into()])])),
+            ("cells", list.with("storage", "vl"), Data::values(vec![Value::List(vec![])])),
+        ];
+        let schema = types.iter().fold(Schema::new(), |schema, (name, kind, _)| {
+            schema.column(*name, kind.clone().cparams(&params))
+        });
+        let expected = CParams::new().codec(Codec::Lz4).level(3).threads(3);
+        let check = |table: &CTable, what: &str| {
+            for column in table.columns() {
+                let parts = column.stored.get().expect("it was opened").parts();
+                let content = parts.iter().filter(|(end, ..)| *end != ".notnull");
+                for (end, _, part) in content {
+                    assert_eq!(of(part.info().cparams), expected, "{what}: {}{end}", column.name());
+                }
+                assert_eq!(column.spec().cparams, None);
+            }
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = TreeStore::create(folder.path().join("store.b2d")).unwrap();
+        let tables = [
+            ("memory", CTable::in_memory(&schema)),
+            ("directory", CTable::create(folder.path().join("a.b2d"), &schema)),
+            ("zip file", CTable::create(folder.path().join("a.b2z"), &schema)),
+            ("entry", store.create_table("/a", &schema)),
+        ];
+        for (what, table) in tables {
+            let mut table = table.unwrap();
+            let number = ItemType::from(ItemKind::Int8).nullable().cparams(&params);
+            table.append(types.iter().map(|(name, _, data)| (*name, data.clone()))).unwrap();
+            table.add_column("added", number, None).unwrap();
+            table.rename_column("text", "renamed").unwrap();
+            table.update("renamed", ..1, Data::texts([Some("d")])).unwrap();
+            table.finish().unwrap();
+            table.compact().unwrap();
+            check(&table, what);
+            assert_eq!(table.texts("renamed", ..).unwrap(), [Some("d".to_owned())]);
+            assert_eq!(table.read::<i64>("n", ..).unwrap(), [1]);
+        }
+        let opened = CTable::open_rw(folder.path().join("a.b2d")).unwrap();
+        opened.read::<i64>("n", ..).unwrap();
+        let stored = opened.column("n").unwrap().stored.get().unwrap();
+        let found = stored.parts()[0].2.info().cparams;
+        assert_eq!(of(found), expected.threads(1));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::CTable;
 use super::cells::{Cells, Encoded, Texts};
 use super::column::{Column, Content, Nulls, Stored};
 use super::live::{AT_ONCE, GAP, LiveRows, Span, check_rows};
-use super::part::{Budget, Parts, array, check_array, leaf, row_bytes, unlike};
+use super::part::{Budget, Parts, array_in, check_array, leaf, row_bytes, unlike};
 use super::rows::Ascending;
 use super::scalar::{as_item, same, scalar};
 use super::{OPEN, READ};
@@ -30,6 +30,8 @@ fn marks_key(column: &Column) -> String {
 impl Stored {
     pub(super) fn open(parts: &Parts, column: &Column) -> Result<Self> {
         let key = &column.key;
+        let leaf = |key: &str, ending| leaf(parts, key, ending).and_then(|it| column.prepare(it));
+        let array = |key: &str| leaf(key, "b2nd").and_then(array_in);
         let marks = match column.nulls {
             Nulls::Mask => {
                 parts.get(&marks_key(column), "b2nd")?.map(NDArray::from_schunk).transpose()?
@@ -41,29 +43,29 @@ impl Stored {
         }
         let content = match column.kind() {
             ItemKind::Dictionary { .. } => {
-                let mut codes = array(parts, key)?;
+                let mut codes = array(key)?;
                 codes.set_dparams(codes.info().dparams.convert_byte_order(true));
                 check_array(&codes, "i4", |dtype| is(dtype, Kind::Int, 4))?;
-                let texts = BatchArray::from_schunk(leaf(parts, &format!("{key}_dict"), "b2b")?)?;
+                let texts = BatchArray::from_schunk(leaf(&format!("{key}_dict"), "b2b")?)?;
                 Content::Codes { codes, texts, decoded: OnceLock::new() }
             }
             ItemKind::Utf8 => {
-                let mut offsets = array(parts, key)?;
+                let mut offsets = array(key)?;
                 offsets.set_dparams(offsets.info().dparams.convert_byte_order(true));
                 check_array(&offsets, "i8", |dtype| is(dtype, Kind::Int, 8))?;
-                let bytes = array(parts, &format!("{key}.utf8"))?;
+                let bytes = array(&format!("{key}.utf8"))?;
                 check_array(&bytes, "|u1", |dtype| is(dtype, Kind::UInt, 1))?;
                 Content::Texts { offsets, bytes }
             }
             kind if kind.has_batches() => {
-                let schunk = leaf(parts, key, "b2b")?;
+                let schunk = leaf(key, "b2b")?;
                 match schunk.meta().contains("vlarray") {
                     true => Content::Cells(ObjectArray::from_schunk(schunk)?),
                     false => Content::Batches(BatchArray::from_schunk(schunk)?),
                 }
             }
             _ => {
-                let array = array(parts, key)?;
+                let array = array(key)?;
                 check_items(&array, column)?;
                 Content::Items(array)
             }
