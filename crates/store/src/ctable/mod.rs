@@ -73,9 +73,8 @@ const WRITE: &str = "write to a table";
 
 /// Rows that are read at once when rows are searched.
 const FIND_ROWS: usize = 1 << 20;
-/// Rows of a part of a column, and the memory of its values, unless a row takes more.
+/// Rows of a part of a column.
 const PART_ROWS: u64 = 1 << 16;
-const PART: u64 = 16 << 20;
 
 /// The source of the parts of a table.
 pub(super) trait Leaves: LeavesMut + std::fmt::Debug + Send + Sync {
@@ -727,23 +726,23 @@ impl CTable {
         read: impl Fn(Range<u64>) -> Result<T>,
         mut work: impl FnMut(Range<u64>, T) -> Result<()>,
     ) -> Result<()> {
-        let mut most = match self.stored(name) {
-            Ok((_, stored)) => {
-                let row = stored.memory(self.nrows())? / self.nrows().max(1);
-                (PART / row.max(1)).clamp(1, PART_ROWS)
-            }
-            // It is computed, or cannot be read.
-            Err(_) => PART_ROWS,
-        };
-        let mut start = 0;
+        // A column that is computed, or cannot be read, has no storage.
+        let stored = self.stored(name).ok();
+        let (mut start, mut most) = (0, PART_ROWS);
         while start < self.nrows() {
-            let rows = start..self.nrows().min(start + most);
+            let mut rows = start..self.nrows().min(start + most);
+            if let Some((column, stored)) = stored {
+                rows.end = stored.part_end(column, &self.live, rows.clone())?;
+            }
             match read(rows.clone()) {
-                // Other rows are longer than these.
-                Err(error) if error.kind() == ErrorKind::TooLarge && most > 1 => most /= 2,
+                // The limit of reads is below the memory of the values.
+                Err(error) if error.kind() == ErrorKind::TooLarge && rows.end > start + 1 => {
+                    most = (rows.end - start) / 2;
+                }
                 part => {
                     work(rows.clone(), part?)?;
                     start = rows.end;
+                    most = PART_ROWS.min(2 * most);
                 }
             }
         }
@@ -1033,6 +1032,42 @@ mod tests {
         let [small, odd, large] = [500, 1777, ROWS].map(written);
         assert!(small <= large + large / 2, "{small} bytes, {large} at once");
         assert!(odd <= large + large / 2, "{odd} bytes, {large} at once");
+    }
+
+    /// The other rows are read in parts of many rows.
+    #[test]
+    fn a_long_string_does_not_make_parts_small() {
+        const ROWS: usize = 200_000;
+        let schema = Schema::new()
+            .column("word", ItemKind::Dictionary { ordered: false })
+            .column("text", ItemKind::Utf8)
+            .column("long", ItemKind::VlString);
+        let reads = |long: Option<usize>| {
+            let (mut table, counts) = counting(&schema);
+            let long = long.map(|len| "y".repeat(len));
+            let text = |row| match (&long, row) {
+                (Some(long), 70_000) => long.clone(),
+                _ => format!("{}", row % 100),
+            };
+            let texts = || Data::texts((0..ROWS).map(text).map(Some));
+            table.append([("word", texts()), ("text", texts()), ("long", texts())]).unwrap();
+            // A deleted row shifts the parts.
+            table.delete_rows([5]).unwrap();
+            ["word", "text", "long"].map(|name| {
+                counts.reads.store(0, Ordering::Relaxed);
+                let described = table.describe(name).unwrap();
+                let read = counts.reads.load(Ordering::Relaxed);
+                assert_eq!(described.distinct, Some(100 + u64::from(long.is_some())), "{name}");
+                let rows = table.argsort(name, SortOrder::Descending, ..2).unwrap();
+                let expected = if long.is_some() { [69_999, 98] } else { [98, 198] };
+                assert_eq!(rows, expected, "{name}");
+                read
+            })
+        };
+        let (plain, with_long) = (reads(None), reads(Some(8 << 20)));
+        for (plain, with_long) in plain.into_iter().zip(with_long) {
+            assert!(with_long <= plain + plain / 2 + 20, "{with_long} reads, {plain} without it");
+        }
     }
 
     /// Each unit of the mask and each block of a column is read once, and not for each row.
