@@ -1070,6 +1070,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_description_of_an_empty_table_reads_no_dictionary() {
+        let schema = Schema::new().column("word", ItemKind::Dictionary { ordered: false });
+        let mut table = CTable::in_memory(&schema).unwrap();
+        table.append([("word", Data::texts([Some("a"), Some("b")]))]).unwrap();
+        table.delete_rows(..).unwrap();
+        let table = CTable::from_cframe(table.to_cframe().unwrap()).unwrap();
+        let is_read = || {
+            let stored = table.column("word").unwrap().stored.get();
+            stored.is_some_and(|stored| match &stored.content {
+                column::Content::Codes { decoded, .. } => decoded.get().is_some(),
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(table.describe("word").unwrap().distinct, Some(0));
+        assert!(table.argsort("word", SortOrder::Ascending, ..).unwrap().is_empty());
+        assert!(!is_read());
+        assert_eq!(table.categories("word").unwrap(), ["a", "b"]);
+        assert!(is_read());
+    }
+
     /// Each unit of the mask and each block of a column is read once, and not for each row.
     #[test]
     fn scattered_rows_are_found_in_one_pass() {
