@@ -49,12 +49,17 @@ impl CTable {
     ///
     /// If Python has created an index of the kind `FULL` for the column of numbers, booleans, timestamps or strings of
     /// a fixed length, and the table has not changed since then, rows in ascending order are read from the index up to
-    /// `ranks.end`, and the nulls of the column. Whether the index is in order is not verified, because this requires
-    /// reading the column. A damaged index is ignored. This crate does not write such indexes.
+    /// `ranks.end`, and the nulls of the column. The positions that are read are verified: an index in which one of them
+    /// occurs twice or does not exist is ignored, and so is an index that cannot be read. Positions after `ranks.end` are
+    /// not read, and the order is not verified, because this requires reading the column. An index
+    /// that lists rows in a wrong order therefore leads to a wrong order; with `..`, each row is returned once
+    /// nevertheless. This crate does not write such indexes.
     ///
-    /// Otherwise, the column is read and sorted in memory. A row takes 24 bytes, or 40 bytes and its string; the strings
-    /// of a dictionary are numbers. Only the first `ranks.end` rows, and as many again, are in memory, so that `..1000`
-    /// takes little memory for any number of rows.
+    /// Otherwise, the column is read and sorted in memory. A row takes up to 24 bytes, or 40 bytes and its string; the
+    /// strings of a dictionary are numbers. Rows are in five groups: negative numbers, other numbers, strings and bytes,
+    /// NaN, and nulls. At most twice the first `ranks.end` rows of each group are in memory, or 2<sup>17</sup> rows if
+    /// these are more. Therefore `..1000` takes little memory for any number of rows. The values of a part of the column
+    /// are also in memory, as for [`describe`](Self::describe).
     ///
     /// ```
     /// use blosc2_store::{CTable, Data, ItemKind, Schema, SortOrder};
@@ -71,7 +76,8 @@ impl CTable {
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: the column has other values than numbers, booleans, timestamps, strings and bytes;
     /// - [`ErrorKind::TooLarge`]: sorting takes more than 1 GiB of memory and more than 256 times the stored bytes of
-    ///   the column: ask for fewer ranks, or open the table with another [limit](crate::Object::open_with_limits);
+    ///   the column, or of the mask of valid rows if the column is computed: ask for fewer ranks, or open the table with
+    ///   another [limit](crate::Object::open_with_limits);
     /// - the errors of [`values`](Self::values) and [`evaluate`](Self::evaluate).
     pub fn argsort(
         &self,
