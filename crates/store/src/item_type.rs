@@ -531,7 +531,10 @@ impl ItemType {
         self.get(name).filter(|value| **value != Value::None)
     }
 
-    /// Sets the compression parameters of a column. The default parameters are the defaults of Python.
+    /// Sets the compression parameters of a column. The default parameters are the defaults of Python. The table that is
+    /// created uses all of them until it is closed, except a [prefilter](CParams::prefilter), which columns do not have.
+    /// Files do not store the number of threads and the tuner: a table that is opened again has no tuner, and
+    /// compresses with one thread.
     #[cfg(feature = "c")]
     pub fn cparams(mut self, params: impl std::borrow::Borrow<CParams>) -> Self {
         self.cparams = Some(Box::new(params.borrow().clone()));
@@ -706,7 +709,6 @@ impl ItemType {
             *dtype = u8::dtype();
             this = this.with("bool_widened_to_uint8", true);
         }
-        this.cparams.clone_from(&self.cparams);
         Ok(match self.get(DEFAULT) {
             Some(default) => this.with(DEFAULT, default.clone()),
             None => this,

@@ -1,8 +1,8 @@
 //! Limits of memory: of objects inside other objects, and of data that is written, because its readers have limits.
 
-#[cfg(feature = "c")]
-use crate::blosc2::ErrorKind;
 use crate::blosc2::limits::default_max_read;
+#[cfg(feature = "c")]
+use crate::blosc2::{DParams, ErrorKind};
 use crate::blosc2::{Limits, OpenOptions, Result, SChunk, Value};
 
 use crate::tag::error;
@@ -16,9 +16,14 @@ pub(crate) fn options(limits: Limits, max_read: Option<u64>) -> OpenOptions {
     }
 }
 
-/// The options for opening a frame inside a super-chunk or beside it, which has the same limits.
+/// The options for opening a frame inside a super-chunk or beside it, which has the same limits, and is read by as many
+/// threads.
 pub(crate) fn options_of(schunk: &SChunk) -> OpenOptions {
-    options(schunk.info().limits, schunk.max_read())
+    let info = schunk.info();
+    let options = options(info.limits, schunk.max_read());
+    #[cfg(feature = "c")]
+    let options = options.dparams(DParams::new().threads(info.dparams.threads));
+    options
 }
 
 /// The maximum memory of data that is read at once from a super-chunk, if `stored` bytes are stored.

@@ -136,8 +136,8 @@ impl Object {
     }
 
     /// Opens the container in a super-chunk. The metalayers of the super-chunk identify the container. Everything in the
-    /// container is opened with the [`limits`](blosc2::OpenOptions::limits) and
-    /// [`max_read`](blosc2::OpenOptions::max_read) of the super-chunk.
+    /// container is opened with the [`limits`](blosc2::OpenOptions::limits),
+    /// [`max_read`](blosc2::OpenOptions::max_read) and [threads](blosc2::DParams::threads) of the super-chunk.
     ///
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).

@@ -3,6 +3,7 @@
 #[cfg(feature = "c")]
 mod change;
 
+use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::blosc2::super_chunk::{Metalayers, Revision};
@@ -275,6 +276,24 @@ impl BatchArray {
                 let detail = format!("there are {nitems} items, asked for {index}");
                 Err(error(&self.schunk, ErrorKind::OutOfBounds, READ, detail))
             }
+        }
+    }
+
+    /// The items that are best read together with an item, and about how many bytes they take: those of its batch, or of
+    /// its block if the batch has more than `most` bytes.
+    pub(crate) fn unit_of(&self, index: u64, most: u64) -> Result<(Range<u64>, u64)> {
+        let (batch, inner) = self.locate(index)?;
+        let (start, len) = (index - inner, self.known_len(batch)?);
+        let nbytes = self.schunk.chunk_info(batch)?.nbytes as u64;
+        match self.known.items_per_block.filter(|_| nbytes > most) {
+            Some(per_block) => {
+                let before = inner - inner % per_block;
+                let count = per_block.min(len - before);
+                // The sizes of the blocks are not known.
+                let share = nbytes as f64 * count as f64 / len as f64;
+                Ok((start + before..start + before + count, share as u64))
+            }
+            None => Ok((start..start + len, nbytes)),
         }
     }
 

@@ -171,7 +171,7 @@ impl CTable {
         for (key, ending, schunk) in &parts {
             LeavesMut::put(&mut store, key, ending, schunk)?;
         }
-        Self::for_changes(store, "")
+        Self::for_changes(store, "").map(|table| table.with_params_of(schema))
     }
 
     /// Creates an empty table in memory. Python: `CTable(row_type)`.
@@ -183,7 +183,7 @@ impl CTable {
         for (key, _, schunk) in new_parts(schema, "")? {
             store.insert(&key, &schunk)?;
         }
-        Self::for_changes(store, "")
+        Self::for_changes(store, "").map(|table| table.with_params_of(schema))
     }
 
     /// Opens the table in a directory or a zip file for reading and changing. Python: `CTable.open(path, mode="a")`.
@@ -222,6 +222,14 @@ impl CTable {
             return Err(Error::new(ErrorKind::Unsupported, OPEN, detail));
         }
         Ok(table)
+    }
+
+    /// Keeps the compression parameters of a new table, for which its columns are opened again.
+    pub(crate) fn with_params_of(mut self, schema: &Schema) -> Self {
+        for (column, (_, given)) in self.columns.iter_mut().zip(schema.columns()) {
+            column.cparams.clone_from(&given.cparams);
+        }
+        self
     }
 
     /// Returns whether the table can be changed. This is the case if the table was created, was opened for changing, or
@@ -631,7 +639,7 @@ impl CTable {
     ) -> Result<()> {
         self.check_writable()?;
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, WRITE, detail);
-        let mut column = new_column(&self.parts.root, name, &column.into()).map_err(invalid)?;
+        let column = new_column(&self.parts.root, name, &column.into()).map_err(invalid)?;
         self.check_new(name)?;
         let columns = self.columns[..self.stored_len()].iter().chain([&column]);
         check_names(columns.clone()).map_err(invalid)?;
@@ -657,7 +665,6 @@ impl CTable {
         for (key, ending, schunk) in parts(&column, grid, capacity)? {
             self.parts.put(&key, ending, &schunk)?;
         }
-        column.spec.cparams = None;
         if column.nulls == Nulls::Mask {
             // Left by a column of this name, or never there.
             self.parts.remove(&format!("{}.notnull", column.key), "b2nd")?;
@@ -734,6 +741,7 @@ impl CTable {
         set(&mut entry, "name", new_name.into());
         let mut renamed = Column::new(new_name.to_owned(), old.spec.clone(), entry);
         renamed.stale = old.stale;
+        renamed.cparams.clone_from(&old.cparams);
         let others = self.columns[..self.stored_len()].iter().enumerate();
         let others = others.filter(|(at, _)| *at != index).map(|(_, column)| column);
         let columns = others.chain([&renamed]);

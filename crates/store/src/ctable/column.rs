@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::blosc2::super_chunk::Revision;
-use crate::blosc2::{Dtype, Element, NDArray, Value};
+use crate::blosc2::{Dtype, Element, NDArray, Result, SChunk, Value};
 
 use crate::{BatchArray, ItemKind, ItemType, ObjectArray};
 
@@ -33,6 +33,9 @@ pub struct Column {
     pub(super) stale: bool,
     /// Its storage, once it is opened.
     pub(super) stored: OnceLock<Box<Stored>>,
+    /// The compression parameters of its schema. Files do not store all of them.
+    #[cfg(feature = "c")]
+    pub(super) cparams: Option<Box<crate::blosc2::CParams>>,
 }
 
 /// How a column represents null rows.
@@ -90,6 +93,26 @@ impl Column {
     /// ```
     pub fn spec(&self) -> &ItemType {
         &self.spec
+    }
+
+    /// Sets the compression parameters of the schema for new chunks of a part: files do not store the number of threads,
+    /// for example.
+    #[cfg(feature = "c")]
+    pub(super) fn prepare(&self, mut schunk: SChunk) -> Result<SChunk> {
+        if let Some(params) = &self.cparams {
+            let stored = schunk.info().cparams;
+            let mut params = params.clone();
+            (params.typesize, params.blocksize) = (stored.typesize, stored.blocksize);
+            schunk.set_cparams(params)?;
+            // Without the prefilter: a change of a part of a chunk fails with it.
+            schunk.set_cparams(schunk.info().cparams)?;
+        }
+        Ok(schunk)
+    }
+
+    #[cfg(not(feature = "c"))]
+    pub(super) fn prepare(&self, schunk: SChunk) -> Result<SChunk> {
+        Ok(schunk)
     }
 
     /// The value of an option that is a length.

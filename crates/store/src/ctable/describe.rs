@@ -108,11 +108,15 @@ impl CTable {
             .collect()
     }
 
-    /// Computes statistics of a column in one pass. Up to 2<sup>16</sup> rows with about 16 MiB are in memory at the
-    /// same time. Python: `describe`.
+    /// Computes statistics of a column in one pass. Python: `describe`.
+    ///
+    /// The values of at most 2<sup>16</sup> rows are in memory at the same time. They take at most 16 MiB of memory,
+    /// unless those of one row, or of one batch of a column in batches, take more; the stored form of these rows is in
+    /// memory, too. In addition, distinct strings take up to 64 MiB, and all strings of a dictionary are in memory. An
+    /// empty column is not read.
     ///
     /// A column that Python computes by an expression is [evaluated](Self::evaluate); its rows are null where another
-    /// column is null.
+    /// column is null. Its rows are read in parts of 2<sup>16</sup> rows of any size.
     ///
     /// # Errors
     /// Fails with the errors of [`values`](Self::values) and [`evaluate`](Self::evaluate).

@@ -73,9 +73,8 @@ const WRITE: &str = "write to a table";
 
 /// Rows that are read at once when rows are searched.
 const FIND_ROWS: usize = 1 << 20;
-/// Rows of a part of a column, and the memory of its values, unless a row takes more.
+/// Rows of a part of a column.
 const PART_ROWS: u64 = 1 << 16;
-const PART: u64 = 16 << 20;
 
 /// The source of the parts of a table.
 pub(super) trait Leaves: LeavesMut + std::fmt::Debug + Send + Sync {
@@ -727,23 +726,23 @@ impl CTable {
         read: impl Fn(Range<u64>) -> Result<T>,
         mut work: impl FnMut(Range<u64>, T) -> Result<()>,
     ) -> Result<()> {
-        let mut most = match self.stored(name) {
-            Ok((_, stored)) => {
-                let row = stored.memory(self.nrows())? / self.nrows().max(1);
-                (PART / row.max(1)).clamp(1, PART_ROWS)
-            }
-            // It is computed, or cannot be read.
-            Err(_) => PART_ROWS,
-        };
-        let mut start = 0;
+        // A column that is computed, or cannot be read, has no storage.
+        let stored = self.stored(name).ok();
+        let (mut start, mut most) = (0, PART_ROWS);
         while start < self.nrows() {
-            let rows = start..self.nrows().min(start + most);
+            let mut rows = start..self.nrows().min(start + most);
+            if let Some((column, stored)) = stored {
+                rows.end = stored.part_end(column, &self.live, rows.clone())?;
+            }
             match read(rows.clone()) {
-                // Other rows are longer than these.
-                Err(error) if error.kind() == ErrorKind::TooLarge && most > 1 => most /= 2,
+                // The limit of reads is below the memory of the values.
+                Err(error) if error.kind() == ErrorKind::TooLarge && rows.end > start + 1 => {
+                    most = (rows.end - start) / 2;
+                }
                 part => {
                     work(rows.clone(), part?)?;
                     start = rows.end;
+                    most = PART_ROWS.min(2 * most);
                 }
             }
         }
@@ -819,10 +818,9 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::sync::{Arc, Mutex};
 
-    use crate::blosc2::OpenOptions;
     use crate::blosc2::storage::{ReadAt, Storage};
-
-    use crate::blosc2::Target;
+    use crate::blosc2::{CParams, Codec, OpenOptions, Target};
+    use crate::{ItemType, TreeStore};
 
     use super::*;
 
@@ -908,6 +906,68 @@ mod tests {
         (CTable::for_changes(leaves, "").unwrap(), counts)
     }
 
+    /// Parts are opened again after they are created, and files do not store these parameters.
+    #[test]
+    fn columns_keep_the_parameters_of_their_schema() {
+        /// The parameters without those of each part.
+        fn of(mut params: CParams) -> CParams {
+            (params.typesize, params.blocksize) = (None, None);
+            params
+        }
+        let params = CParams::new().codec(Codec::Lz4).level(3).threads(3);
+        let params = params.prefilter(|_| Err("no"));
+        let word = ItemType::from(ItemKind::Dictionary { ordered: false });
+        let list = ItemType::from(ItemKind::List(ItemKind::Int64.into()));
+        let types: [(&str, ItemType, Data<'static>); 6] = [
+            ("n", ItemKind::Int64.into(), Data::items(&[1i64])),
+            ("text", ItemKind::Utf8.into(), Data::texts([Some("a")])),
+            ("word", word, Data::texts([Some("b")])),
+            ("long", ItemKind::VlString.into(), Data::texts([Some("c")])),
+            ("list", list.clone(), Data::values(vec![Value::List(vec![1.into()])])),
+            ("cells", list.with("storage", "vl"), Data::values(vec![Value::List(vec![])])),
+        ];
+        let schema = types.iter().fold(Schema::new(), |schema, (name, kind, _)| {
+            schema.column(*name, kind.clone().cparams(&params))
+        });
+        let expected = CParams::new().codec(Codec::Lz4).level(3).threads(3);
+        let check = |table: &CTable, what: &str| {
+            for column in table.columns() {
+                let parts = column.stored.get().expect("it was opened").parts();
+                let content = parts.iter().filter(|(end, ..)| *end != ".notnull");
+                for (end, _, part) in content {
+                    assert_eq!(of(part.info().cparams), expected, "{what}: {}{end}", column.name());
+                }
+                assert_eq!(column.spec().cparams, None);
+            }
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = TreeStore::create(folder.path().join("store.b2d")).unwrap();
+        let tables = [
+            ("memory", CTable::in_memory(&schema)),
+            ("directory", CTable::create(folder.path().join("a.b2d"), &schema)),
+            ("zip file", CTable::create(folder.path().join("a.b2z"), &schema)),
+            ("entry", store.create_table("/a", &schema)),
+        ];
+        for (what, table) in tables {
+            let mut table = table.unwrap();
+            let number = ItemType::from(ItemKind::Int8).nullable().cparams(&params);
+            table.append(types.iter().map(|(name, _, data)| (*name, data.clone()))).unwrap();
+            table.add_column("added", number, None).unwrap();
+            table.rename_column("text", "renamed").unwrap();
+            table.update("renamed", ..1, Data::texts([Some("d")])).unwrap();
+            table.finish().unwrap();
+            table.compact().unwrap();
+            check(&table, what);
+            assert_eq!(table.texts("renamed", ..).unwrap(), [Some("d".to_owned())]);
+            assert_eq!(table.read::<i64>("n", ..).unwrap(), [1]);
+        }
+        let opened = CTable::open_rw(folder.path().join("a.b2d")).unwrap();
+        opened.read::<i64>("n", ..).unwrap();
+        let stored = opened.column("n").unwrap().stored.get().unwrap();
+        let found = stored.parts()[0].2.info().cparams;
+        assert_eq!(of(found), expected.threads(1));
+    }
+
     #[test]
     fn appenders_keep_their_rows_until_they_are_written() {
         let schema = Schema::new()
@@ -972,6 +1032,63 @@ mod tests {
         let [small, odd, large] = [500, 1777, ROWS].map(written);
         assert!(small <= large + large / 2, "{small} bytes, {large} at once");
         assert!(odd <= large + large / 2, "{odd} bytes, {large} at once");
+    }
+
+    /// The other rows are read in parts of many rows.
+    #[test]
+    fn a_long_string_does_not_make_parts_small() {
+        const ROWS: usize = 200_000;
+        let schema = Schema::new()
+            .column("word", ItemKind::Dictionary { ordered: false })
+            .column("text", ItemKind::Utf8)
+            .column("long", ItemKind::VlString);
+        let reads = |long: Option<usize>| {
+            let (mut table, counts) = counting(&schema);
+            let long = long.map(|len| "y".repeat(len));
+            let text = |row| match (&long, row) {
+                (Some(long), 70_000) => long.clone(),
+                _ => format!("{}", row % 100),
+            };
+            let texts = || Data::texts((0..ROWS).map(text).map(Some));
+            table.append([("word", texts()), ("text", texts()), ("long", texts())]).unwrap();
+            // A deleted row shifts the parts.
+            table.delete_rows([5]).unwrap();
+            ["word", "text", "long"].map(|name| {
+                counts.reads.store(0, Ordering::Relaxed);
+                let described = table.describe(name).unwrap();
+                let read = counts.reads.load(Ordering::Relaxed);
+                assert_eq!(described.distinct, Some(100 + u64::from(long.is_some())), "{name}");
+                let rows = table.argsort(name, SortOrder::Descending, ..2).unwrap();
+                let expected = if long.is_some() { [69_999, 98] } else { [98, 198] };
+                assert_eq!(rows, expected, "{name}");
+                read
+            })
+        };
+        let (plain, with_long) = (reads(None), reads(Some(8 << 20)));
+        for (plain, with_long) in plain.into_iter().zip(with_long) {
+            assert!(with_long <= plain + plain / 2 + 20, "{with_long} reads, {plain} without it");
+        }
+    }
+
+    #[test]
+    fn the_description_of_an_empty_table_reads_no_dictionary() {
+        let schema = Schema::new().column("word", ItemKind::Dictionary { ordered: false });
+        let mut table = CTable::in_memory(&schema).unwrap();
+        table.append([("word", Data::texts([Some("a"), Some("b")]))]).unwrap();
+        table.delete_rows(..).unwrap();
+        let table = CTable::from_cframe(table.to_cframe().unwrap()).unwrap();
+        let is_read = || {
+            let stored = table.column("word").unwrap().stored.get();
+            stored.is_some_and(|stored| match &stored.content {
+                column::Content::Codes { decoded, .. } => decoded.get().is_some(),
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(table.describe("word").unwrap().distinct, Some(0));
+        assert!(table.argsort("word", SortOrder::Ascending, ..).unwrap().is_empty());
+        assert!(!is_read());
+        assert_eq!(table.categories("word").unwrap(), ["a", "b"]);
+        assert!(is_read());
     }
 
     /// Each unit of the mask and each block of a column is read once, and not for each row.

@@ -50,7 +50,11 @@ pub(super) fn leaf(parts: &Parts, key: &str, ending: &str) -> Result<SChunk> {
 
 /// The array of a required key, which must have an axis of rows.
 pub(super) fn array(parts: &Parts, key: &str) -> Result<NDArray> {
-    let array = NDArray::from_schunk(leaf(parts, key, "b2nd")?)?;
+    array_in(leaf(parts, key, "b2nd")?)
+}
+
+pub(super) fn array_in(schunk: SChunk) -> Result<NDArray> {
+    let array = NDArray::from_schunk(schunk)?;
     if array.ndim() == 0 {
         let detail = "an array without axes, expected an axis of rows";
         return Err(error(array.schunk(), ErrorKind::InvalidData, OPEN, detail));

@@ -12,7 +12,7 @@ use super::CTable;
 use super::cells::{Cells, Encoded, Texts};
 use super::column::{Column, Content, Nulls, Stored};
 use super::live::{AT_ONCE, GAP, LiveRows, Span, check_rows};
-use super::part::{Budget, Parts, array, check_array, leaf, row_bytes, unlike};
+use super::part::{Budget, Parts, array_in, check_array, leaf, row_bytes, unlike};
 use super::rows::Ascending;
 use super::scalar::{as_item, same, scalar};
 use super::{OPEN, READ};
@@ -21,6 +21,8 @@ use crate::{BatchArray, ItemKind, ObjectArray};
 
 /// Live rows that are decoded at once.
 const WINDOW: u64 = 1 << 16;
+/// Bytes of memory of the values of a part of a column.
+const PART: u64 = 16 << 20;
 
 /// The key of the mask of rows that are not null.
 fn marks_key(column: &Column) -> String {
@@ -30,6 +32,8 @@ fn marks_key(column: &Column) -> String {
 impl Stored {
     pub(super) fn open(parts: &Parts, column: &Column) -> Result<Self> {
         let key = &column.key;
+        let leaf = |key: &str, ending| leaf(parts, key, ending).and_then(|it| column.prepare(it));
+        let array = |key: &str| leaf(key, "b2nd").and_then(array_in);
         let marks = match column.nulls {
             Nulls::Mask => {
                 parts.get(&marks_key(column), "b2nd")?.map(NDArray::from_schunk).transpose()?
@@ -41,29 +45,29 @@ impl Stored {
         }
         let content = match column.kind() {
             ItemKind::Dictionary { .. } => {
-                let mut codes = array(parts, key)?;
+                let mut codes = array(key)?;
                 codes.set_dparams(codes.info().dparams.convert_byte_order(true));
                 check_array(&codes, "i4", |dtype| is(dtype, Kind::Int, 4))?;
-                let texts = BatchArray::from_schunk(leaf(parts, &format!("{key}_dict"), "b2b")?)?;
+                let texts = BatchArray::from_schunk(leaf(&format!("{key}_dict"), "b2b")?)?;
                 Content::Codes { codes, texts, decoded: OnceLock::new() }
             }
             ItemKind::Utf8 => {
-                let mut offsets = array(parts, key)?;
+                let mut offsets = array(key)?;
                 offsets.set_dparams(offsets.info().dparams.convert_byte_order(true));
                 check_array(&offsets, "i8", |dtype| is(dtype, Kind::Int, 8))?;
-                let bytes = array(parts, &format!("{key}.utf8"))?;
+                let bytes = array(&format!("{key}.utf8"))?;
                 check_array(&bytes, "|u1", |dtype| is(dtype, Kind::UInt, 1))?;
                 Content::Texts { offsets, bytes }
             }
             kind if kind.has_batches() => {
-                let schunk = leaf(parts, key, "b2b")?;
+                let schunk = leaf(key, "b2b")?;
                 match schunk.meta().contains("vlarray") {
                     true => Content::Cells(ObjectArray::from_schunk(schunk)?),
                     false => Content::Batches(BatchArray::from_schunk(schunk)?),
                 }
             }
             _ => {
-                let array = array(parts, key)?;
+                let array = array(key)?;
                 check_items(&array, column)?;
                 Content::Items(array)
             }
@@ -124,13 +128,73 @@ impl Stored {
         [nbytes + self.marks.as_ref().map_or(0, nbytes_of), cbytes]
     }
 
-    /// The memory of the values of `rows` rows, which are all rows of the table.
-    pub(super) fn memory(&self, rows: u64) -> Result<u64> {
-        let longest = |words: &[String]| words.iter().map(String::len).max().unwrap_or(0) as u64;
-        Ok(match self.words()? {
-            Some(words) => rows.saturating_mul(longest(words)),
-            None => self.sizes()[0],
-        })
+    /// The end of the first part of a range of rows. The values of the part take at most [`PART`] bytes of memory, unless
+    /// those of one row or of one batch take more. A part ends between two blocks of a batch, so that no block is
+    /// decoded twice, unless it has the last of the rows.
+    pub(super) fn part_end(
+        &self,
+        column: &Column,
+        live: &LiveRows,
+        rows: Range<u64>,
+    ) -> Result<u64> {
+        // Nested values take more memory than their bytes.
+        let kind = column.kind();
+        let is_flat = kind.is_text() || matches!(kind, ItemKind::VlBytes);
+        let per_byte = if is_flat { 1 } else { Value::MEMORY };
+        let words = self.words()?.unwrap_or_default();
+        let (mut left, mut end) = (PART.min(self.budget().left()), rows.start);
+        let mut batch = 0..0;
+        let axis = match &self.content {
+            Content::Texts { offsets, .. } => Some(offsets),
+            _ => self.items(),
+        };
+        for span in live.spans(rows.clone(), axis).of(WINDOW) {
+            let span = span?;
+            let lengths: Vec<u64> = match &self.content {
+                Content::Codes { codes, .. } => {
+                    let word = |code: i32| words.get(usize::try_from(code).ok()?);
+                    let codes = span.read::<i32>(codes)?.into_iter();
+                    codes.map(|code| word(code).map_or(0, |word| word.len() as u64)).collect()
+                }
+                Content::Texts { offsets, .. } => {
+                    span.check_inside(offsets.schunk(), offsets.shape()[0].saturating_sub(1))?;
+                    let places = span.rows.start..span.rows.end + 1;
+                    let ends = offsets.read::<Vec<i64>>([places])?;
+                    let length = |ends: &[i64]| ends[1].saturating_sub(ends[0]).max(0) as u64;
+                    span.keep(ends.windows(2).map(length).collect(), 1)
+                }
+                _ => Vec::new(),
+            };
+            for (row, place) in span.numbers().enumerate() {
+                let size = match &self.content {
+                    Content::Items(array) => row_bytes(array) as u64,
+                    Content::Codes { .. } | Content::Texts { .. } => lengths[row],
+                    Content::Batches(_) if batch.contains(&place) => 0,
+                    Content::Batches(array) => {
+                        // The read reports that a row is missing.
+                        let Ok((found, nbytes)) = array.unit_of(place, PART / per_byte) else {
+                            return Ok(rows.end);
+                        };
+                        batch = found;
+                        nbytes.saturating_mul(per_byte)
+                    }
+                    Content::Cells(array) => {
+                        let chunk = usize::try_from(place).unwrap_or(usize::MAX);
+                        let Ok(chunk) = array.schunk().chunk_info(chunk) else {
+                            return Ok(rows.end);
+                        };
+                        (chunk.nbytes as u64).saturating_mul(per_byte)
+                    }
+                };
+                left = match left.checked_sub(size.saturating_add(Value::MEMORY)) {
+                    Some(left) => left,
+                    None if end > rows.start => return Ok(end),
+                    None => 0,
+                };
+                end += 1;
+            }
+        }
+        Ok(end)
     }
 
     /// The distinct strings of a dictionary, in the order of their codes.

@@ -103,6 +103,8 @@ impl Column {
             nulls,
             stale: false,
             stored: OnceLock::new(),
+            #[cfg(feature = "c")]
+            cparams: None,
         }
     }
 }

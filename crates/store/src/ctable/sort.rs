@@ -49,12 +49,17 @@ impl CTable {
     ///
     /// If Python has created an index of the kind `FULL` for the column of numbers, booleans, timestamps or strings of
     /// a fixed length, and the table has not changed since then, rows in ascending order are read from the index up to
-    /// `ranks.end`, and the nulls of the column. Whether the index is in order is not verified, because this requires
-    /// reading the column. A damaged index is ignored. This crate does not write such indexes.
+    /// `ranks.end`, and the nulls of the column. The positions that are read are verified: an index in which one of them
+    /// occurs twice or does not exist is ignored, and so is an index that cannot be read. Positions after `ranks.end` are
+    /// not read, and the order is not verified, because this requires reading the column. An index
+    /// that lists rows in a wrong order therefore leads to a wrong order; with `..`, each row is returned once
+    /// nevertheless. This crate does not write such indexes.
     ///
-    /// Otherwise, the column is read and sorted in memory. A row takes 24 bytes, or 40 bytes and its string; the strings
-    /// of a dictionary are numbers. Only the first `ranks.end` rows, and as many again, are in memory, so that `..1000`
-    /// takes little memory for any number of rows.
+    /// Otherwise, the column is read and sorted in memory. A row takes up to 24 bytes, or 40 bytes and its string; the
+    /// strings of a dictionary are numbers. Rows are in five groups: negative numbers, other numbers, strings and bytes,
+    /// NaN, and nulls. At most twice the first `ranks.end` rows of each group are in memory, or 2<sup>17</sup> rows if
+    /// these are more. Therefore `..1000` takes little memory for any number of rows. The values of a part of the column
+    /// are also in memory, as for [`describe`](Self::describe).
     ///
     /// ```
     /// use blosc2_store::{CTable, Data, ItemKind, Schema, SortOrder};
@@ -71,7 +76,8 @@ impl CTable {
     /// # Errors
     /// - [`ErrorKind::TypeMismatch`]: the column has other values than numbers, booleans, timestamps, strings and bytes;
     /// - [`ErrorKind::TooLarge`]: sorting takes more than 1 GiB of memory and more than 256 times the stored bytes of
-    ///   the column: ask for fewer ranks, or open the table with another [limit](crate::Object::open_with_limits);
+    ///   the column, or of the mask of valid rows if the column is computed: ask for fewer ranks, or open the table with
+    ///   another [limit](crate::Object::open_with_limits);
     /// - the errors of [`values`](Self::values) and [`evaluate`](Self::evaluate).
     pub fn argsort(
         &self,
@@ -156,7 +162,9 @@ impl CTable {
         }
         let schunk = positions.schunk();
         let mut budget = Budget::of(schunk, schunk.cbytes());
-        budget.take((ranks.end - ranks.start).saturating_mul(8).saturating_add(places))?;
+        // The places take three bits each, and those that the index names one.
+        let memory = places.saturating_add(indexed / 8);
+        budget.take((ranks.end - ranks.start).saturating_mul(8).saturating_add(memory))?;
         let nulls = match column.is_nullable() {
             true => self.nulls(column.name(), ..)?,
             false => Vec::new(),
@@ -381,24 +389,54 @@ impl Places {
                 count += u64::from(word.count_ones());
             }
         }
-        Ok(Self { len, indexed, whole, live, before, taken: vec![0; words] })
+        let taken = vec![0; indexed.div_ceil(64) as usize];
+        Ok(Self { len, indexed, whole, live, before, taken })
     }
 
     /// The row at a place, or `None` in it if the place is dead or reserved. `None` if there is no such place, or if it was
-    /// taken before.
+    /// taken before: an index with repeated places is read up to the first of them.
     fn take(&mut self, place: u64) -> Option<Option<u64>> {
-        if place >= self.len {
-            return (place < self.indexed).then_some(None);
-        }
-        let (word, bit) = (place as usize / 64, 1 << (place % 64));
-        if self.taken[word] & bit != 0 {
+        let (word, bit) = ((place / 64) as usize, 1 << (place % 64));
+        if place >= self.indexed || self.taken[word] & bit != 0 {
             return None;
         }
         self.taken[word] |= bit;
+        if place >= self.len {
+            return Some(None);
+        }
         if let Some(rows) = self.whole {
             return Some((place < rows).then_some(place));
         }
         let row = || self.before[word] + u64::from((self.live[word] & (bit - 1)).count_ones());
         Some((self.live[word] & bit != 0).then(row))
+    }
+}
+
+#[cfg(all(test, feature = "c"))]
+mod tests {
+    use super::*;
+    use crate::{Data, Schema};
+
+    #[test]
+    fn each_place_of_an_index_is_taken_once() {
+        let schema = Schema::new().column("n", ItemKind::Int64).expected_rows(10);
+        let mut table = CTable::in_memory(&schema).unwrap();
+        table.append([("n", Data::items(&[1i64, 2, 3, 4]))]).unwrap();
+        for deleted in [false, true] {
+            if deleted {
+                table.delete_rows([1]).unwrap();
+            }
+            let mut places = Places::new(&table, 10, 70).unwrap();
+            let last = if deleted { 2 } else { 3 };
+            assert_eq!(places.take(3), Some(Some(last)));
+            assert_eq!(places.take(1), Some((!deleted).then_some(1)));
+            // Dead, and reserved.
+            for place in [4, 9, 10, 64, 69] {
+                assert_eq!(places.take(place), Some(None), "{place}");
+            }
+            for place in [3, 1, 4, 9, 10, 64, 69, 70, 127, 128, u64::MAX] {
+                assert_eq!(places.take(place), None, "{place}");
+            }
+        }
     }
 }

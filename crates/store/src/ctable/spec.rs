@@ -111,7 +111,8 @@ pub(super) fn new_column(root: &str, name: &str, spec: &ItemType) -> Result<Colu
     let created = spec.for_column();
     let created = created.map_err(|fault| format!("the column `{name}` has {fault}"))?;
     let entry = created.named(name);
-    let column = Column::new(name.to_owned(), created, entry);
+    let mut column = Column::new(name.to_owned(), created, entry);
+    column.cparams.clone_from(&spec.cparams);
     if name.is_empty() || name.starts_with('_') {
         return Err(format!(
             "the column name `{name}`, expected a name that is not empty and does not start with `_`"
@@ -181,7 +182,7 @@ pub(super) type Part = (String, &'static str, SChunk);
 /// The parts of a column without data, with room for `rows` rows if they have a fixed size.
 pub(super) fn parts(column: &Column, grid: Grid, rows: u64) -> Result<Vec<Part>> {
     let key = column.key.clone();
-    let cparams = column.spec.cparams.as_deref();
+    let cparams = column.cparams.as_deref();
     let builder =
         || cparams.map_or_else(NDArray::builder, |params| NDArray::builder().cparams(params));
     let shared = || builder().chunk_shape([grid.chunk]).block_shape([grid.block]);
@@ -226,7 +227,7 @@ pub(super) fn parts(column: &Column, grid: Grid, rows: u64) -> Result<Vec<Part>>
 /// An empty array of the rows of a column in batches, or of the strings of a dictionary.
 fn batches(column: &Column) -> Result<SChunk> {
     let per_block = column.length("items_per_block").unwrap_or(BLOCK_ROWS);
-    let cparams = column.spec.cparams.as_deref();
+    let cparams = column.cparams.as_deref();
     let options =
         cparams.map_or_else(OpenOptions::new, |params| OpenOptions::new().cparams(params));
     let mut schunk = options.create_new(true).open(Vec::new())?;

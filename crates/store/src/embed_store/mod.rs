@@ -104,8 +104,8 @@ impl EmbedStore {
         }
     }
 
-    /// Opens the store in a super-chunk. Its entries are opened with the [`limits`](blosc2::OpenOptions::limits) and
-    /// [`max_read`](blosc2::OpenOptions::max_read) of the super-chunk.
+    /// Opens the store in a super-chunk. Its entries are opened with the [`limits`](blosc2::OpenOptions::limits),
+    /// [`max_read`](blosc2::OpenOptions::max_read) and [threads](blosc2::DParams::threads) of the super-chunk.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`]: the metalayer of an embedded store is missing, or its map of entries is invalid.

@@ -224,7 +224,8 @@ impl TreeStore {
     /// [`edit`](Self::edit).
     ///
     /// `make` receives a builder that contains the path of the new file. `make` must create the array with this
-    /// builder, for example with [`zeros`](NDArrayBuilder::zeros), and may fill the array.
+    /// builder, for example with [`zeros`](NDArrayBuilder::zeros), and may fill the array. The returned array has the
+    /// parameters of this array, such as the number of threads, but no prefilter and no postfilter.
     ///
     /// # Errors
     /// After an error, an existing entry is unchanged.
@@ -239,9 +240,17 @@ impl TreeStore {
     ) -> Result<NDArray> {
         self.check_free(key)?;
         self.check_meta(key, None)?;
-        let name = self.put(key, "b2nd", |path| make(NDArray::builder().target(path)).map(drop))?;
-        let array = NDArray::from_schunk(self.lend(&name)?)?;
+        let mut made = None;
+        let name = self.put(key, "b2nd", |path| {
+            made = Some(make(NDArray::builder().target(path))?.info());
+            Ok(())
+        })?;
+        let mut array = NDArray::from_schunk(self.lend(&name)?)?;
         self.lent.insert(name);
+        if let Some(info) = made {
+            array.set_dparams(info.dparams);
+            array.set_cparams(info.cparams)?;
+        }
         Ok(array)
     }
 

@@ -60,7 +60,7 @@ impl TreeStore {
         let mut objects = self.objects.clone();
         objects.insert(key.to_owned(), entry);
         self.register(objects)?;
-        self.edit_table(key)
+        self.edit_table(key).map(|table| table.with_params_of(schema))
     }
 
     /// Opens a table for changing.

@@ -6,8 +6,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use blosc2::storage::ReadAt;
-use blosc2::{CParams, ErrorKind, Limits, NDArray, RawItems, SChunk, Value};
-use blosc2_store::{EmbedStore, Object, TreeStore};
+use blosc2::{
+    CParams, DParams, ErrorKind, Limits, NDArray, OpenOptions, RawItems, SChunk, Threads, Value,
+};
+use blosc2_store::{CTable, EmbedStore, ItemKind, Object, Schema, TreeStore};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -32,6 +34,38 @@ impl ReadAt for Counted {
         self.reads.lock().unwrap().push((offset, buffer.len() as u64));
         self.bytes.read_exact_at(offset, buffer)
     }
+}
+
+/// Frames do not store the number of threads.
+#[test]
+fn entries_keep_the_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.b2d", "a.b2z"] {
+        let mut store = TreeStore::create(folder.path().join(name)).unwrap();
+        let array = store.create_array("/a", |builder| {
+            let options = OpenOptions::new().dparams(DParams::new().threads(3).cache(100));
+            let params = CParams::new().threads(2).level(4);
+            builder.options(options).cparams(params).zeros::<u16>(&[3, 4])
+        });
+        let info = array.unwrap().info();
+        assert_eq!((info.cparams.threads, info.cparams.level), (Threads::new(2), 4), "{name}");
+        assert_eq!((info.dparams.threads, info.dparams.cache), (Threads::new(3), 100), "{name}");
+    }
+
+    let open = |store: EmbedStore| {
+        let options = OpenOptions::new().dparams(DParams::new().threads(3));
+        Object::from_schunk(options.open(store.into_schunk().into_cframe().unwrap()).unwrap())
+    };
+    let mut store = EmbedStore::in_memory().unwrap();
+    store.insert("/a", array(&[1]).schunk()).unwrap();
+    let Object::EmbedStore(store) = open(store).unwrap() else { panic!("a store") };
+    assert_eq!(store.frame("/a").unwrap().info().dparams.threads, Threads::new(3));
+    let mut table = CTable::in_memory(&Schema::new().column("n", ItemKind::Int32)).unwrap();
+    let frame = table.to_cframe().unwrap();
+    let Object::CTable(table) = open(EmbedStore::from_cframe(frame).unwrap()).unwrap() else {
+        panic!("a table")
+    };
+    assert_eq!(table.array("n").unwrap().info().dparams.threads, Threads::new(3));
 }
 
 /// The range of a member in a zip file, from its header to its end.

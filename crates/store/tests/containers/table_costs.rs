@@ -22,6 +22,23 @@ fn table(schema: &str, parts: &[(&str, &SChunk)]) -> Vec<u8> {
     store.into_schunk().into_cframe().unwrap()
 }
 
+/// Long strings next to each other, which the average of all rows does not show.
+#[test]
+fn statistics_take_little_memory() {
+    let word = ItemKind::Dictionary { ordered: false };
+    let schema = Schema::new().column("word", word).column("text", ItemKind::Utf8);
+    let mut table = CTable::in_memory(&schema).unwrap();
+    let long = "y".repeat(1 << 20);
+    let text = |row| if row < 150 { Some(long.as_str()) } else { Some("short") };
+    let texts = || Data::texts((0..100_000).map(text));
+    table.append([("word", texts()), ("text", texts())]).unwrap();
+    for (name, max) in [("word", 40 << 20), ("text", 80 << 20)] {
+        let (described, _, held) = measure(|| table.describe(name).unwrap());
+        assert_eq!(described.unwrap().distinct, Some(2), "{name}");
+        assert!(held < max, "{name} held {held} bytes");
+    }
+}
+
 /// Opens a table, and checks the cost.
 fn open(what: &str, bytes: Vec<u8>) -> blosc2::Result<CTable> {
     assert!(bytes.len() < 1_000_000, "{what}: {} bytes", bytes.len());

@@ -182,6 +182,20 @@ fn damaged_indexes_are_ignored() {
             write(&[&[place], &places[1..]].concat());
             check("a wrong place");
         }
+        // Places that repeat, at the start and behind the first ranks.
+        for (from, to) in [(1, 0), (1, 5), (5, 400)] {
+            let mut repeated = places.clone();
+            repeated[to] = places[from];
+            write(&repeated);
+            check("a repeated place");
+        }
+        let reserved = *places.iter().max().unwrap();
+        for kept in [0, 3, 1000] {
+            let mut repeated = places.clone();
+            repeated[kept..].fill(reserved);
+            write(&repeated);
+            check("a place that repeats to the end");
+        }
         write(&[&places[..], &[places.len() as i64]].concat());
         check("one more");
         for start in [1, places.len()] {
