@@ -23,16 +23,19 @@ use blosc2_testing::Rng;
 const LEN: u64 = 1 << 23;
 const SIDE: u64 = 2896;
 const ROUNDS: usize = 3;
-const MEMORY: u64 = 64 << 20;
+const MEMORY: usize = 64 << 20;
 
 /// A row and a square of random numbers, and a square of column numbers.
 struct Sources([NDArray; 3]);
 
 type Create = fn(NDArrayBuilder, &Sources) -> BloscResult<NDArray>;
 
+/// The names of libraries, and expressions in Python.
+type Others = &'static [(&'static str, &'static str)];
+
 /// The name of each operation, its code, and expressions in Python with the same result. There, `row`, `square` and
 /// `columns` are the sources, and `out` contains the arguments that state the file of the result.
-const OPERATIONS: [(&str, Create, &[(&str, &str)]); 11] = [
+const OPERATIONS: [(&str, Create, Others); 11] = [
     (
         "sort",
         |to, Sources([row, ..])| to.sort::<f64>(row),
@@ -138,7 +141,7 @@ fn main() {
     println!("operation                 ours, s  blosc2, s  ours / blosc2  NumPy, s  ours / NumPy");
     let sources = Sources(["row", "square", "columns"].map(|name| {
         let options = OpenOptions::new().dparams(DParams::new().threads(Threads::new(2)));
-        options.open_array(folder.path().join(format!("{name}.b2nd"))).unwrap()
+        NDArray::open_with(folder.path().join(format!("{name}.b2nd")), &options).unwrap()
     }));
     for (name, create, _) in OPERATIONS {
         let times = (0..ROUNDS).map(|_| {

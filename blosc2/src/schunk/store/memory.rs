@@ -14,8 +14,9 @@ use crate::{Reason, Result};
 pub(crate) struct Memory(Vec<Vec<u8>>);
 
 impl Memory {
-    fn get(&self, place: u64) -> Option<&Vec<u8>> {
-        self.0.get(usize::try_from(place).ok()?).filter(|chunk| !chunk.is_empty())
+    fn get(&self, place: u64) -> Option<&[u8]> {
+        let chunk = self.0.get(usize::try_from(place).ok()?)?;
+        Some(chunk.as_slice()).filter(|chunk| !chunk.is_empty())
     }
 }
 
@@ -36,9 +37,13 @@ impl Store for Memory {
         &NOTHING
     }
 
+    fn chunk_in_memory(&self, place: u64) -> Option<&[u8]> {
+        self.get(place)
+    }
+
     fn chunk(&self, _: &Outline, place: u64) -> Result<Located<'_>, Reason> {
         let chunk = self.get(place).ok_or_else(|| missing("it does not exist"))?;
-        Ok(Located::Memory(chunk.as_slice().into()))
+        Ok(Located::Memory(chunk.into()))
     }
 
     fn commit(

@@ -77,6 +77,11 @@ pub(crate) trait Store: Debug + Send + Sync {
     /// Releases the source, which is no longer needed.
     fn release(&mut self) {}
 
+    /// Returns the chunk at a place, if it is in memory without a frame.
+    fn chunk_in_memory(&self, _place: u64) -> Option<&[u8]> {
+        None
+    }
+
     /// Finds the chunk at a place.
     fn chunk(&self, outline: &Outline, place: u64) -> Result<Located<'_>, Reason>;
 
@@ -247,12 +252,15 @@ impl State {
         }
     }
 
-    /// Returns a chunk in memory whose header is known, except for the compressed size. For such a chunk, this costs less
-    /// than [`locate`](Self::locate): a small chunk is decompressed in 150 ns.
+    /// Returns a chunk in memory without a frame whose header is known, except for the compressed size. This costs less
+    /// than [`locate`](Self::locate), which is noticeable for small chunks: 4 KiB are decompressed in 150 ns.
     #[inline]
     pub(super) fn known_chunk(&self, index: usize) -> Option<ChunkRef<'_>> {
         let Offset::At(place) = self.outline.decoded(index as u64)? else { return None };
-        let Ok(Located::Memory(Cow::Borrowed(bytes))) = self.chunk(place) else { return None };
+        if self.transaction.is_some() {
+            return None;
+        }
+        let bytes = self.store.chunk_in_memory(place)?;
         let (header, cbytes) = self.outline.known_chunk_header(index as u64, bytes)?;
         let mut header = header.clone();
         header.cbytes = cbytes;
