@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use blosc2::compute::{InMemory, zip};
 use blosc2::storage::{ReadAt, ReadOnly};
@@ -290,7 +291,7 @@ fn a_failed_read_leaves_the_source() {
 /// Progress is reported for each chunk. The sources are held: another handle cannot change them between two chunks.
 #[test]
 fn the_sources_do_not_change_during_a_creation() {
-    for (name, create) in METHODS {
+    let check = |(name, create): (&str, Create)| {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["row", "table"].map(|name| folder.path().join(name));
         paths.iter().zip(frames()).for_each(|(path, frame)| fs::write(path, frame).unwrap());
@@ -314,7 +315,11 @@ fn the_sources_do_not_change_during_a_creation() {
         // One of the two sources is used.
         let expected: Vec<_> = (1..=count).map(|done| (done, count, 1)).collect();
         assert_eq!(*reports.lock(), expected, "{name}");
-    }
+    };
+    // Each refused write waits for 0.7 s.
+    thread::scope(|scope| {
+        METHODS.into_iter().for_each(|method| drop(scope.spawn(move || check(method))));
+    });
 }
 
 /// Errors of the builder are found before the source is read.
