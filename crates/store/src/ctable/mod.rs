@@ -731,18 +731,24 @@ impl CTable {
         let (mut start, mut most) = (0, PART_ROWS);
         while start < self.nrows() {
             let mut rows = start..self.nrows().min(start + most);
-            if let Some((column, stored)) = stored {
-                rows.end = stored.part_end(column, &self.live, rows.clone())?;
-            }
-            match read(rows.clone()) {
-                // The limit of reads is below the memory of the values.
+            let end = match stored {
+                Some((column, stored)) => stored.part_end(column, &self.live, rows.clone()),
+                None => Ok(rows.end),
+            };
+            let part = end.and_then(|end| {
+                rows.end = end;
+                read(rows.clone())
+            });
+            match part {
+                // The part is over the limit of reads: half of it is tried.
                 Err(error) if error.kind() == ErrorKind::TooLarge && rows.end > start + 1 => {
                     most = (rows.end - start) / 2;
                 }
                 part => {
                     work(rows.clone(), part?)?;
                     start = rows.end;
-                    most = PART_ROWS.min(2 * most);
+                    // Slowly, because a part that is too large is read for nothing.
+                    most = PART_ROWS.min(most + most.div_ceil(8));
                 }
             }
         }
@@ -1067,6 +1073,53 @@ mod tests {
         let (plain, with_long) = (reads(None), reads(Some(8 << 20)));
         for (plain, with_long) in plain.into_iter().zip(with_long) {
             assert!(with_long <= plain + plain / 2 + 20, "{with_long} reads, {plain} without it");
+        }
+    }
+
+    /// A block of a batch that does not fit into a part is decoded once, and not for each row.
+    #[test]
+    fn a_long_block_is_one_part() {
+        const ROWS: u64 = 600;
+        let list = ItemType::from(ItemKind::List(ItemKind::Int64.into()));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.b2d");
+        let mut table = CTable::create(&path, &Schema::new().column("list", list)).unwrap();
+        let values = |row: u64| Value::List((0..250).map(|at| (row * at << 20).into()).collect());
+        let lists = Data::values((0..ROWS).map(values).collect::<Vec<_>>());
+        table.append([("list", lists)]).unwrap();
+        table.finish().unwrap();
+        drop(table);
+        let limits = blosc2_format::Limits::default();
+        let table = CTable::open_rw_with_limits(&path, limits, Some(1 << 20)).unwrap();
+        let (column, stored) = table.stored("list").unwrap();
+        let column::Content::Batches(array) = &stored.content else { panic!("{stored:?}") };
+        let (mut end, mut parts) = (0, 0);
+        while end < ROWS {
+            let start = end;
+            end = stored.part_end(column, &table.live, start..ROWS).unwrap();
+            assert_eq!(array.unit_of(start, 0).unwrap().0, start..end);
+            parts += 1;
+        }
+        assert!(parts < 10, "{parts} parts");
+    }
+
+    /// With a low limit of reads, columns are read in small parts.
+    #[test]
+    fn a_low_limit_makes_parts_small() {
+        let schema = Schema::new()
+            .column("word", ItemKind::Dictionary { ordered: false })
+            .column("text", ItemKind::Utf8);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.b2d");
+        let mut table = CTable::create(&path, &schema).unwrap();
+        let texts = || Data::texts((0..100_000).map(|row| Some(format!("{}", row % 7))));
+        table.append([("word", texts()), ("text", texts())]).unwrap();
+        table.finish().unwrap();
+        drop(table);
+        let limits = blosc2_format::Limits::default();
+        let table = CTable::open_rw_with_limits(&path, limits, Some(200_000)).unwrap();
+        for name in ["word", "text"] {
+            assert_eq!(table.describe(name).unwrap().distinct, Some(7), "{name}");
         }
     }
 

@@ -129,21 +129,37 @@ impl Stored {
     }
 
     /// The end of the first part of a range of rows. The values of the part take at most [`PART`] bytes of memory, unless
-    /// those of one row or of one batch take more. A part ends between two blocks of a batch, so that no block is
-    /// decoded twice, unless it has the last of the rows.
+    /// those of one row, or of one block of a batch, take more. A part ends at the end of a block of a batch, or at
+    /// `rows.end`, so that no block is decoded for two parts.
     pub(super) fn part_end(
         &self,
         column: &Column,
         live: &LiveRows,
         rows: Range<u64>,
     ) -> Result<u64> {
+        let mut left = PART.min(self.budget().left());
+        let most_of = |size: u64| left / size.saturating_add(Value::MEMORY);
+        let longest = match &self.content {
+            Content::Items(array) => Some(row_bytes(array) as u64),
+            Content::Codes { .. } => {
+                let words = self.words()?.unwrap_or_default();
+                Some(words.iter().map(String::len).max().unwrap_or(0) as u64)
+            }
+            _ => None,
+        };
+        if let Some(size) = longest
+            && (matches!(self.content, Content::Items(_)) || most_of(size) >= rows.end - rows.start)
+        {
+            return Ok(rows.end.min(rows.start.saturating_add(most_of(size).max(1))));
+        }
         // Nested values take more memory than their bytes.
         let kind = column.kind();
         let is_flat = kind.is_text() || matches!(kind, ItemKind::VlBytes);
         let per_byte = if is_flat { 1 } else { Value::MEMORY };
         let words = self.words()?.unwrap_or_default();
-        let (mut left, mut end) = (PART.min(self.budget().left()), rows.start);
-        let mut batch = 0..0;
+        let most = left / per_byte;
+        // The places whose values are read together, and are already counted.
+        let (mut unit, mut end) = (0..0, rows.start);
         let axis = match &self.content {
             Content::Texts { offsets, .. } => Some(offsets),
             _ => self.items(),
@@ -166,31 +182,27 @@ impl Stored {
                 _ => Vec::new(),
             };
             for (row, place) in span.numbers().enumerate() {
-                let size = match &self.content {
-                    Content::Items(array) => row_bytes(array) as u64,
-                    Content::Codes { .. } | Content::Texts { .. } => lengths[row],
-                    Content::Batches(_) if batch.contains(&place) => 0,
-                    Content::Batches(array) => {
-                        // The read reports that a row is missing.
-                        let Ok((found, nbytes)) = array.unit_of(place, PART / per_byte) else {
-                            return Ok(rows.end);
-                        };
-                        batch = found;
-                        nbytes.saturating_mul(per_byte)
-                    }
-                    Content::Cells(array) => {
-                        let chunk = usize::try_from(place).unwrap_or(usize::MAX);
-                        let Ok(chunk) = array.schunk().chunk_info(chunk) else {
-                            return Ok(rows.end);
-                        };
-                        (chunk.nbytes as u64).saturating_mul(per_byte)
-                    }
-                };
-                left = match left.checked_sub(size.saturating_add(Value::MEMORY)) {
-                    Some(left) => left,
-                    None if end > rows.start => return Ok(end),
-                    None => 0,
-                };
+                if !unit.contains(&place) {
+                    let found = match &self.content {
+                        Content::Batches(array) => array.unit_of(place, most).ok(),
+                        Content::Cells(array) => {
+                            let chunk = usize::try_from(place).unwrap_or(usize::MAX);
+                            let chunk = array.schunk().chunk_info(chunk).ok();
+                            chunk.map(|chunk| (place..place + 1, chunk.nbytes as u64))
+                        }
+                        _ => Some((place..place + 1, lengths[row])),
+                    };
+                    // The read reports that a row is missing.
+                    let Some((places, nbytes)) = found else { return Ok(rows.end) };
+                    let values = Value::MEMORY.saturating_mul(places.end - places.start);
+                    let memory = nbytes.saturating_mul(per_byte).saturating_add(values);
+                    left = match left.checked_sub(memory) {
+                        Some(left) => left,
+                        None if end > rows.start => return Ok(end),
+                        None => 0,
+                    };
+                    unit = places;
+                }
                 end += 1;
             }
         }

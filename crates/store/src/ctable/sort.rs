@@ -162,7 +162,7 @@ impl CTable {
         }
         let schunk = positions.schunk();
         let mut budget = Budget::of(schunk, schunk.cbytes());
-        // The places take three bits each, and those that the index names one.
+        // Each place takes a few bits, and each place that the index names takes one.
         let memory = places.saturating_add(indexed / 8);
         budget.take((ranks.end - ranks.start).saturating_mul(8).saturating_add(memory))?;
         let nulls = match column.is_nullable() {

@@ -242,7 +242,9 @@ impl TreeStore {
         self.check_meta(key, None)?;
         let mut made = None;
         let name = self.put(key, "b2nd", |path| {
-            made = Some(make(NDArray::builder().target(path))?.info());
+            let array = make(NDArray::builder().target(path))?;
+            // `make` could return another array.
+            made = Some(array.info()).filter(|_| array.schunk().path() == Some(path));
             Ok(())
         })?;
         let mut array = NDArray::from_schunk(self.lend(&name)?)?;
