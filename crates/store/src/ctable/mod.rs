@@ -1084,7 +1084,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("table.b2d");
         let mut table = CTable::create(&path, &Schema::new().column("list", list)).unwrap();
-        let values = |row: u64| Value::List((0..250).map(|at| (row * at << 20).into()).collect());
+        let values = |row: u64| Value::List((0..250).map(|at| ((row * at) << 20).into()).collect());
         let lists = Data::values((0..ROWS).map(values).collect::<Vec<_>>());
         table.append([("list", lists)]).unwrap();
         table.finish().unwrap();
