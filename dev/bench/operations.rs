@@ -36,11 +36,7 @@ type Others = &'static [(&'static str, &'static str)];
 /// The name of each operation, its code, and expressions in Python with the same result. There, `row`, `square` and
 /// `columns` are the sources, and `out` contains the arguments that state the file of the result.
 const OPERATIONS: [(&str, Create, Others); 11] = [
-    (
-        "sort",
-        |to, Sources([row, ..])| to.sort::<f64>(row),
-        &[("blosc2", "blosc2.sort(row, **out)"), ("NumPy", "store(np.sort(row[:]))")],
-    ),
+    ("sort", |to, Sources([row, ..])| to.sort::<f64>(row), &[("NumPy", "store(np.sort(row[:]))")]),
     (
         "argsort",
         |to, Sources([row, ..])| to.argsort::<f64>(row),
