@@ -181,6 +181,31 @@ impl NDArrayView<'_> {
         read.map_err(|error| schunk.at(error))
     }
 
+    /// Returns whether the chunks of a copy with this geometry need the same blocks, so that reading boxes of the shape
+    /// `slab` decompresses less than half of what reading the chunks one by one decompresses.
+    pub(super) fn shares_blocks(
+        &self,
+        reading: &Reading<'_>,
+        copy: &Geometry,
+        slab: &[u64],
+    ) -> Result<bool, Reason> {
+        if copy.nchunks() < 2 {
+            return Ok(false);
+        }
+        let blocks = |sides: &[u64]| {
+            let first = copy.shape().iter().zip(sides).map(|(&size, &side)| 0..size.min(side));
+            let first: Vec<_> = first.collect();
+            self.planned(reading, &first, |plan| {
+                Ok(plan.chunks().map(|chunk| chunk.nblocks() as u64).sum::<u64>())
+            })
+        };
+        let count = |sides: &[u64]| -> u64 {
+            copy.shape().iter().zip(sides).map(|(size, side)| size.div_ceil(*side)).product()
+        };
+        let one_by_one = blocks(copy.chunk_shape())?.saturating_mul(count(copy.chunk_shape()));
+        Ok(one_by_one > 2 * blocks(slab)?.saturating_mul(count(slab)))
+    }
+
     /// Returns the item that a box of the view repeats, if the chunks that contain the box store only this item. If there
     /// are several chunks, the index states this for each of them.
     pub(crate) fn repeated_item(

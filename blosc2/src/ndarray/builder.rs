@@ -12,7 +12,7 @@ use blosc2_format::chunk::MAX_BLOCKSIZE;
 use blosc2_format::frame::ChunkSize;
 use parking_lot::Mutex;
 
-use super::boxes::{Readings, Sources};
+use super::boxes::{Readings, Sources, each_part, extent};
 use super::gather::Scratch;
 use super::index::{PerAxis, sizes};
 use super::partition::{CacheSizes, partition};
@@ -29,7 +29,7 @@ use crate::codec::params::{Purpose, Resolved};
 use crate::dtype::{Kind, MAX_TEXT_LEN};
 use crate::item::element::{Element, bytes_of};
 use crate::schunk::{Created, Store};
-use crate::support::memory::reserve;
+use crate::support::memory::{reserve, resize};
 use crate::support::progress::Progress;
 use crate::{
     CParams, Codec, Doing, Dtype, Error, ErrorKind, Filter, OpenOptions, Reason, Result, SChunk,
@@ -156,6 +156,33 @@ impl NewArray<'_> {
             schunk.put(vec![(number, chunk.into())])?;
             Ok(Vec::new())
         })
+    }
+
+    /// Stores all chunks in boxes, which contain complete chunks, span all axes except the first one, and take up to
+    /// `memory` bytes, unless one row of chunks takes more. `read` writes the items of a box in C order.
+    pub(crate) fn by_slabs(
+        &mut self,
+        memory: usize,
+        read: impl Fn(&[Range<u64>], &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (sides, mut bytes) = (self.slab(memory), Vec::new());
+        each_part(self.geometry.shape(), &sides, &mut |ranges| {
+            resize(&mut bytes, len_of(&extent(ranges), self.geometry.typesize()) as usize)
+                .doing(MAKE)?;
+            read(ranges, &mut bytes)?;
+            self.store_box(ranges, &bytes, push)
+        })
+    }
+
+    /// Returns the size on each axis of the boxes of [`by_slabs`](Self::by_slabs).
+    pub(crate) fn slab(&self, memory: usize) -> Vec<u64> {
+        let (mut sides, chunk) = (self.geometry.shape().to_vec(), self.geometry.chunk_shape());
+        if let Some(rows) = sides.first_mut() {
+            *rows = chunk[0];
+            let row = len_of(&sides, self.geometry.typesize()).max(1);
+            sides[0] = chunk[0].saturating_mul((memory as u64 / row).max(1));
+        }
+        sides
     }
 
     /// Stores the items of a one-dimensional array. `produce` passes them to its argument in order, in parts of any
@@ -381,7 +408,8 @@ impl NDArrayBuilder {
     ///
     /// These methods use this setting: [`sort`](Self::sort), [`argsort`](Self::argsort), [`unique`](Self::unique),
     /// [`unique_counts`](Self::unique_counts), [`matmul`](Self::matmul), [`tensordot`](Self::tensordot),
-    /// [`take_along_axis`](Self::take_along_axis).
+    /// [`take_along_axis`](Self::take_along_axis), and [`copy`](Self::copy) if the chunks of the copy need the same blocks
+    /// of the source, for example if the axes have another order.
     ///
     /// The setting does not include the memory for compression, which is a few chunks of the source and of the new array
     /// for each thread, and an array that is created in memory. With a very small setting, an operation needs more memory

@@ -5,14 +5,16 @@ use std::ops::Range;
 use super::boxes::{Readings, extent, next_index};
 use super::builder::MAKE;
 use super::index::{IndexedShape, sizes};
+use super::places::len_of;
 use super::scatter::Data;
 use super::transfer::{Given, ItemSource};
 use super::view::{ItemType, NDArrayView};
 use super::{NDArray, NDArrayBuilder};
 use crate::dtype::Kind;
 use crate::item::element::{Element, bytes_of};
+use crate::schunk::NOTHING_FETCHED;
 use crate::support::memory::resize;
-use crate::{Doing, Dtype, Error, ErrorKind, Result};
+use crate::{Doing, Dtype, Error, ErrorKind, Result, Threads};
 
 impl NDArrayBuilder {
     /// Creates an array by calling a function with the index of each item. NumPy: `fromfunction`.
@@ -162,9 +164,18 @@ impl NDArrayBuilder {
             builder = builder.compressed_as(array);
         }
         let readings = Readings::new([array])?;
+        let (memory, threads) = (builder.memory(), Threads::new(builder.threads()));
         builder.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
             new.copy_vlmeta(&view)?;
             let reading = readings.of(array);
+            let slab = new.slab(memory);
+            if len_of(&slab, typesize) <= memory as u64
+                && view.shares_blocks(reading, new.geometry, &slab).doing(MAKE)?
+            {
+                return new.by_slabs(memory, |ranges, bytes| {
+                    view.read_tile_on(threads, (reading, &NOTHING_FETCHED), ranges, bytes)
+                });
+            }
             new.by_chunks(&|team, scratch, number| {
                 let ranges = team.geometry.chunk_box(number as u64);
                 if as_is && let Some(chunk) = view.whole_chunk(reading, &ranges, team.geometry)? {

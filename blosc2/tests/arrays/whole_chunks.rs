@@ -3,14 +3,14 @@
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
 
 use blosc2::user_defined::{BoxError, ChunkBlock, CodecInfo, FilterBlock, UserCodec, UserFilter};
 use blosc2::{
-    CParams, Check, Codec, ErrorKind, Filter, NDArray, OpenOptions, RawItems, Special, SplitMode,
-    Target, Threads,
+    CParams, Check, Codec, Error, ErrorKind, Filter, NDArray, OpenOptions, RawItems, Special,
+    SplitMode, Target, Threads,
 };
 
 use blosc2_format::b2nd::Meta;
@@ -530,4 +530,38 @@ fn chunks_whose_filter_goes_by_their_index_are_not_copied_as_they_are() {
     assert_eq!(copy.read::<Vec<u8>>(..).unwrap(), items[1000..]);
     copy.append(0, end).unwrap();
     assert_eq!(copy.read::<Vec<u8>>(..).unwrap(), [&items[1000..], &items[1000..]].concat());
+}
+
+/// Copies whose chunks need the same blocks of the source are read in boxes of several chunks, as far as the memory allows.
+#[test]
+fn copies_in_other_chunks_are_equal_with_any_memory() {
+    let (shape, chunks, blocks) = ([11u64, 13, 17], [4u64, 5, 6], [2u64, 3, 4]);
+    let items = |[a, b, c]: [u64; 3]| (a * 10_000 + b * 100 + c) as u32;
+    let array = NDArray::builder().chunk_shape(chunks).block_shape(blocks).from_fn(shape, items);
+    let array = array.unwrap();
+    let part = array.view().slice((1..10, .., (2..16).step_by(3))).unwrap();
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        for view in [array.view(), part.clone()] {
+            let view = view.permute(&order).unwrap();
+            let expected: Vec<u32> = view.read(..).unwrap();
+            for chunks in [[3u64, 2, 5], [1, 17, 17], [17, 1, 1]] {
+                let cut = [0, 1, 2].map(|axis: usize| chunks[axis].min(view.shape()[axis]));
+                for memory in [0, 5_000, 1 << 20] {
+                    let reported = Arc::new(AtomicU64::new(0));
+                    let count = Arc::clone(&reported);
+                    let builder = NDArray::builder().chunk_shape(cut).max_memory(memory);
+                    let builder = builder.progress(move |done, _| {
+                        assert_eq!(count.fetch_add(1, Ordering::Relaxed) + 1, done);
+                        Ok::<(), Error>(())
+                    });
+                    let copy = builder.copy(view.clone()).unwrap();
+                    let what = format!("{order:?}, {cut:?}, {memory}");
+                    assert_eq!(copy.shape(), view.shape(), "{what}");
+                    assert_eq!(copy.read::<Vec<u32>>(..).unwrap(), expected, "{what}");
+                    let nchunks = copy.schunk().nchunks() as u64;
+                    assert_eq!(reported.load(Ordering::Relaxed), nchunks, "{what}");
+                }
+            }
+        }
+    }
 }
