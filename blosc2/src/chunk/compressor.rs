@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 #[cfg(doc)]
 use crate::ErrorKind;
-use crate::chunk::encoder::{Encoder, OVERHEAD};
+use crate::chunk::encoder::{COMPRESS, Encoder, OVERHEAD};
 use crate::chunk::init::init;
 use crate::closures::ChunkPlace;
 use crate::codec::params::Purpose;
@@ -181,13 +181,9 @@ impl Compressor {
     #[doc(alias = "blosc2_compress_ctx")]
     pub fn compress<T: Element>(&mut self, items: &[T]) -> Result<Chunk> {
         let mut bytes = Vec::new();
-        let header = self.encoder_for::<T>()?.compress_to(
-            &bytes_of(items),
-            ChunkPlace::default(),
-            &mut bytes,
-        )?;
-        bytes.shrink_to_fit();
-        Ok(Chunk::trusted(bytes, header))
+        let place = ChunkPlace::default();
+        self.encoder_for::<T>()?.compress_to(&bytes_of(items), place, &mut bytes)?;
+        Chunk::written(bytes, COMPRESS)
     }
 
     /// Compresses items to the start of a buffer, and returns the length of the chunk in bytes.
@@ -283,10 +279,9 @@ impl Compressor {
         let blocks: Vec<_> = blocks.iter().map(|block| bytes_of(block)).collect();
         let blocks: Vec<&[u8]> = blocks.iter().map(|block| &**block).collect();
         let mut bytes = Vec::new();
-        let header =
-            self.encoder_for::<T>()?.compress_blocks(&blocks, ChunkPlace::default(), &mut bytes)?;
-        bytes.shrink_to_fit();
-        Ok(Chunk::trusted(bytes, header))
+        let place = ChunkPlace::default();
+        self.encoder_for::<T>()?.compress_blocks(&blocks, place, &mut bytes)?;
+        Chunk::written(bytes, COMPRESS)
     }
 
     fn encoder_for<T: Element>(&mut self) -> Result<&mut Encoder> {

@@ -16,7 +16,7 @@ use crate::codec::{filter, installed};
 use crate::support::memory::{AlignedBytes, Target, reserve};
 use crate::{CParams, Codec, Doing, Error, ErrorKind, Reason, Result};
 
-const COMPRESS: &str = "compress a buffer";
+pub(super) const COMPRESS: &str = "compress a buffer";
 /// The maximum number of bytes of a chunk in addition to its data.
 pub(super) const OVERHEAD: usize = sys::BLOSC2_MAX_OVERHEAD as usize;
 /// The maximum number of bytes of a chunk of Blosc1 in addition to its data.
@@ -90,8 +90,8 @@ impl Encoder {
     /// Whether C runs the prefilter. With delta, C does not: it would use data without the prefilter as the reference
     /// of delta.
     fn prefilters_in_c(&self) -> bool {
-        let delta = self.params.filters.iter().any(|filter| filter::is_delta(filter.code()));
-        self.params.prefilter.is_some() && !installed::WRITES_TO_SOURCE && !delta
+        let has_delta = || self.params.filters.iter().any(|filter| filter::is_delta(filter.code()));
+        self.params.prefilter.is_some() && !installed::WRITES_TO_SOURCE && !has_delta()
     }
 
     /// Runs the prefilter in Rust, and returns its output for `source`.
@@ -125,11 +125,8 @@ impl Encoder {
         source: &[u8],
         place: ChunkPlace<'_>,
         chunk: &mut Vec<u8>,
-    ) -> Result<Header> {
-        let compressed = self.tuned(&[source], |encoder| {
-            encoder.compress_vec(source, place, chunk).map(|header| (header, ()))
-        });
-        compressed.map(|(header, ())| header)
+    ) -> Result<()> {
+        self.tuned(&[source], |encoder| encoder.compress_vec(source, place, chunk)).map(drop)
     }
 
     /// Compresses `source` to the start of `target`, and returns the bytes of the chunk. The chunk is not part of a
@@ -139,10 +136,7 @@ impl Encoder {
         source: &[u8],
         target: Target<'t>,
     ) -> Result<&'t mut [u8]> {
-        let place = ChunkPlace::default();
-        let compressed =
-            self.tuned(&[source], |encoder| encoder.compress(source, place, target))?;
-        Ok(compressed.1)
+        self.tuned(&[source], |encoder| encoder.compress(source, ChunkPlace::default(), target))
     }
 
     /// Compresses each of `blocks` to one variable-length block, and replaces the content of `chunk`. Closures receive
@@ -152,19 +146,16 @@ impl Encoder {
         blocks: &[&[u8]],
         place: ChunkPlace<'_>,
         chunk: &mut Vec<u8>,
-    ) -> Result<Header> {
-        let compressed = self.tuned(blocks, |encoder| {
-            encoder.blocks(blocks, place, chunk).map(|header| (header, ()))
-        });
-        compressed.map(|(header, ())| header)
+    ) -> Result<()> {
+        self.tuned(blocks, |encoder| encoder.blocks(blocks, place, chunk)).map(drop)
     }
 
-    /// Calls the tuner, if there is one, before and after the compression in `work`.
-    fn tuned<R>(
+    /// Calls the tuner, if there is one, before and after the compression in `work`, which returns the chunk.
+    fn tuned<'c>(
         &mut self,
         data: &[&[u8]],
-        work: impl FnOnce(&mut Self) -> Result<(Header, R)>,
-    ) -> Result<(Header, R)> {
+        work: impl FnOnce(&mut Self) -> Result<&'c mut [u8]>,
+    ) -> Result<&'c mut [u8]> {
         let Some(tuning) = &mut self.tuning else {
             return work(self);
         };
@@ -173,30 +164,29 @@ impl Encoder {
             self.context = None;
         }
         let start = Instant::now();
-        let result = work(self)?;
+        let chunk = work(self)?;
         if let Some(tuning) = &mut self.tuning {
-            tuning.measured(start, &result.0)?;
+            tuning.measured(start, data.iter().map(|data| data.len()).sum(), chunk.len())?;
         }
-        Ok(result)
+        Ok(chunk)
     }
 
-    fn compress_vec(
+    fn compress_vec<'c>(
         &mut self,
         source: &[u8],
         place: ChunkPlace<'_>,
-        chunk: &mut Vec<u8>,
-    ) -> Result<Header> {
+        chunk: &'c mut Vec<u8>,
+    ) -> Result<&'c mut [u8]> {
         chunk.clear();
         if source.len() > MAX_CHUNK_LEN {
             return Err(too_large(source.len()));
         }
         reserve(chunk, source.len() + OVERHEAD).doing(COMPRESS)?;
         let target = Target::new(chunk.spare_capacity_mut());
-        let (header, compressed) = self.compress(source, place, target)?;
-        let len = compressed.len();
+        let len = self.compress(source, place, target)?.len();
         // SAFETY: the vector was empty, and the start of its capacity contains the compressed bytes.
         unsafe { chunk.set_len(len) };
-        Ok(header)
+        Ok(chunk)
     }
 
     /// Compresses to the start of `target`, and returns the bytes of the chunk.
@@ -205,7 +195,7 @@ impl Encoder {
         source: &[u8],
         place: ChunkPlace<'_>,
         mut target: Target<'t>,
-    ) -> Result<(Header, &'t mut [u8])> {
+    ) -> Result<&'t mut [u8]> {
         let header_len = if self.params.blosc1 { BLOSC1_OVERHEAD } else { OVERHEAD };
         if source.len() > MAX_CHUNK_LEN {
             return Err(too_large(source.len()));
@@ -217,11 +207,11 @@ impl Encoder {
         self.check_whole_items(source.len())?;
         if installed::WRITES_BEHIND_TARGET && target.len() < bound {
             let mut chunk = Vec::new();
-            let header = self.compress_vec(source, place, &mut chunk)?;
+            self.compress_vec(source, place, &mut chunk)?;
             if chunk.len() > target.len() {
                 return Err(does_not_fit(target.len(), bound));
             }
-            return Ok((header, target.truncated(chunk.len()).write(&chunk)));
+            return Ok(target.truncated(chunk.len()).write(&chunk));
         }
         let here = self.params.prefilter.is_some() && !self.prefilters_in_c();
         if here && self.params.format.blocksize.is_none() {
@@ -229,9 +219,10 @@ impl Encoder {
             let detail = "a prefilter needs a block size, with delta or with an installed library";
             return Err(Error::new(ErrorKind::InvalidArgument, COMPRESS, detail));
         }
+        let blocksize = self.blocksize_for(source.len());
         let blocks = Blocks {
             // 0 means one block: the data is shorter than an item.
-            len: usize::try_from(self.blocksize_for(source.len())).unwrap_or(0),
+            len: usize::try_from(blocksize).unwrap_or(0),
             variable: false,
             typesize: self.told_typesize(),
             index: 0,
@@ -244,7 +235,6 @@ impl Encoder {
         let room_len = target.len().min(bound);
         let len = i32::try_from(source.len()).map_err(|_| too_large(source.len()))?;
         let room = i32::try_from(room_len).map_err(|_| too_large(source.len()))?;
-        let blocksize = self.blocksize_for(source.len());
         let many = blocksize > 0 && len / blocksize > i32::MAX.saturating_sub(room - len) / 4;
         installed::MANY_BLOCKS.refuse(many).doing(COMPRESS)?;
         let copy = self
@@ -253,7 +243,8 @@ impl Encoder {
             .transpose()?;
         let given = copy.as_ref().map_or(source, AlignedBytes::as_slice);
 
-        let mut context = self.context_for(source.len(), self.closures(self.prefilters_in_c()))?;
+        let closures = self.closures(self.prefilters_in_c());
+        let mut context = self.context_for(source.len(), blocksize, closures)?;
         let call = Call::compressing(source.len(), self.params.prefilter.as_ref(), place);
         let written = context.during(&call, |context| {
             // SAFETY: `given` is as long as `source`, and the target has at least `room` bytes. With the patches of
@@ -271,15 +262,16 @@ impl Encoder {
         // SAFETY: C has written `len` bytes from the start of the target on: the number that it has returned (blosc2.c,
         // blosc_compress_context).
         let chunk = unsafe { target.truncated(len).assume_init() };
-        Ok((self.mend(chunk, source)?, chunk))
+        self.mend(chunk, source)?;
+        Ok(chunk)
     }
 
-    fn blocks(
+    fn blocks<'c>(
         &mut self,
         blocks: &[&[u8]],
         place: ChunkPlace<'_>,
-        chunk: &mut Vec<u8>,
-    ) -> Result<Header> {
+        chunk: &'c mut Vec<u8>,
+    ) -> Result<&'c mut [u8]> {
         chunk.clear();
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, COMPRESS, detail);
         if self.params.blosc1 {
@@ -335,7 +327,8 @@ impl Encoder {
         let lens: Vec<i32> =
             blocks.iter().map(|block| i32::try_from(block.len()).unwrap_or(i32::MAX)).collect();
         reserve(chunk, bound).doing(COMPRESS)?;
-        let mut context = self.context_for(total, self.closures(false))?;
+        let blocksize = self.blocksize_for(total);
+        let mut context = self.context_for(total, blocksize, self.closures(false))?;
         let call = Call::compressing_blocks(place);
         let written = context.during(&call, |context| {
             // SAFETY: `given` and `lens` contain `nblocks` pointers and the lengths of the memory there. C only reads
@@ -357,7 +350,8 @@ impl Encoder {
         // SAFETY: C has written `len` bytes, and the capacity of the chunk is at least `bound` bytes.
         unsafe { chunk.set_len(len) };
         self.context = (!installed::KEEPS_SIZES).then_some((context, total));
-        self.stamp(chunk)
+        self.stamp(chunk);
+        Ok(chunk)
     }
 
     fn check_whole_items(&self, len: usize) -> Result<()> {
@@ -386,35 +380,37 @@ impl Encoder {
     /// header, even if it uses another one (blosc2.c, initialize_context_compression; stune.c). Therefore this function
     /// returns the block size that C will use.
     fn blocksize_for(&self, len: usize) -> i32 {
-        let params = self.params.to_c();
-        let typesize = params.typesize;
+        let format = &self.params.format;
+        let typesize = format.typesize as i32;
         let len = i32::try_from(len).unwrap_or(i32::MAX);
-        let blocksize = params.blocksize.min(len);
+        let blocksize = (format.blocksize.unwrap_or(0) as i32).min(len);
         if len < typesize { 0 } else { blocksize / typesize * typesize }
     }
 
     /// Corrects errors of C in a chunk that C has just written.
-    fn mend(&self, chunk: &mut [u8], source: &[u8]) -> Result<Header> {
-        let mut header = self.stamp(chunk)?;
+    fn mend(&self, chunk: &mut [u8], source: &[u8]) -> Result<()> {
+        self.stamp(chunk);
+        if !self.params.dictionary && !installed::WRITES_TO_SOURCE {
+            return Ok(());
+        }
+        let header = Header::parse(chunk).doing(COMPRESS)?;
         if !header.is_compressed() && header.dictionary {
             // The header has the dictionary flag, but the chunk contains no dictionary (blosc2.c,
             // blosc_compress_context).
             chunk[sys::BLOSC2_CHUNK_BLOSC2_FLAGS as usize] &= !(sys::BLOSC2_USEDICT as u8);
-            header.dictionary = false;
         }
         if header.is_stored() && installed::WRITES_TO_SOURCE {
             // C has stored its source, but the filters had written to the source before.
             chunk[OVERHEAD..].copy_from_slice(source);
         }
-        Ok(header)
+        Ok(())
     }
 
     /// Writes the version of a user-defined codec to a chunk that C has just written. C does not have this version.
-    fn stamp(&self, chunk: &mut [u8]) -> Result<Header> {
+    fn stamp(&self, chunk: &mut [u8]) {
         if let Some(version) = closures::codec_version(self.params.format.codec) {
             chunk[sys::BLOSC2_CHUNK_VERSIONLZ as usize] = version;
         }
-        Header::parse(chunk).doing(COMPRESS)
     }
 
     /// Whether user-defined closures run during compression.
@@ -448,10 +444,8 @@ impl Encoder {
         Err(Error::new(ErrorKind::InvalidArgument, COMPRESS, detail))
     }
 
-    /// Returns a context to compress `len` bytes.
-    fn context_for(&mut self, len: usize, closures: Closures) -> Result<Context> {
-        self.check_shape()?;
-        let blocksize = self.blocksize_for(len);
+    /// Returns a context to compress `len` bytes in blocks of `blocksize` bytes.
+    fn context_for(&mut self, len: usize, blocksize: i32, closures: Closures) -> Result<Context> {
         let threads = closures::threads(self.params.threads.for_c());
         let suits = |(context, last): &(Context, usize)| {
             context.suits(threads, closures) && (!installed::KEEPS_SIZES || *last == len)
@@ -460,7 +454,7 @@ impl Encoder {
             return self.new_context(blocksize, len, closures);
         };
         if !installed::KEEPS_SIZES {
-            let typesize = self.params.to_c().typesize;
+            let typesize = self.params.format.typesize as i32;
             // SAFETY: the context is alive and not shared. The sizes would be valid for the creation of a context.
             let code = unsafe { sys::set_sizes(context.as_ptr(), typesize, blocksize) };
             if code < 0 {
@@ -472,6 +466,7 @@ impl Encoder {
     }
 
     fn new_context(&self, blocksize: i32, len: usize, closures: Closures) -> Result<Context> {
+        self.check_shape()?;
         let small = installed::MISFLAGS_SMALL_DATA && len / 20 < sys::BLOSC2_MINUSEFULDICT as usize;
         let params = self.params.to_c();
         let use_dict = if small { 0 } else { params.use_dict };

@@ -396,6 +396,15 @@ impl<'a> TryFrom<&'a Vec<u8>> for ChunkRef<'a> {
     }
 }
 
+impl Chunk {
+    /// Returns the chunk that C has just written to `bytes`.
+    pub(crate) fn written(mut bytes: Vec<u8>, doing: &'static str) -> Result<Self> {
+        bytes.shrink_to_fit();
+        let header = Header::parse(&bytes).doing(doing)?;
+        Ok(Self { bytes, header })
+    }
+}
+
 impl<'a, B: ChunkBytes> From<&'a Chunk<B>> for ChunkRef<'a> {
     fn from(chunk: &'a Chunk<B>) -> Self {
         chunk.borrowed()

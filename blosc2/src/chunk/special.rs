@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use blosc2_format::chunk::{Header, Special};
+use blosc2_format::chunk::Special;
 use blosc2_format::dtype::Kind;
 use blosc2_sys as sys;
 
@@ -10,7 +10,7 @@ use crate::chunk::init::init;
 use crate::codec::params::Purpose;
 use crate::item::element::{Element, bytes_of};
 use crate::limits::MAX_CHUNK_LEN;
-use crate::{CParams, Chunk, Doing, Error, ErrorKind, Reason, Result};
+use crate::{CParams, Chunk, Error, ErrorKind, Reason, Result};
 
 const DOING: &str = "create a special chunk";
 
@@ -185,6 +185,5 @@ fn make(
     if cfg!(target_endian = "big") && chunk[12..16] == room.to_be_bytes() {
         chunk[4..16].chunks_exact_mut(4).for_each(<[u8]>::reverse);
     }
-    let header = Header::parse(&chunk).doing(DOING)?;
-    Ok(Chunk::trusted(chunk, header))
+    Chunk::written(chunk, DOING)
 }

@@ -164,9 +164,8 @@ impl<'a> Call<'a> {
     }
 
     /// Returns an error if a closure has failed, even if C returned no error.
-    pub(crate) fn check(&self) -> crate::Result<(), Reason> {
-        let failure = self.failure.lock().take();
-        failure.map_or(Ok(()), |failure| Err(failure.into()))
+    pub(crate) fn check(self) -> crate::Result<(), Reason> {
+        self.failure.into_inner().map_or(Ok(()), |failure| Err(failure.into()))
     }
 
     /// Runs a closure for C. Returns the value for C: the result of the closure, or a negative error code.

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::time::Instant;
 use std::{fmt, ptr};
 
-use blosc2_format::chunk::{self as format, Header, MAX_BLOCKSIZE, MAX_FILTERS};
+use blosc2_format::chunk::{self as format, MAX_BLOCKSIZE, MAX_FILTERS};
 use blosc2_sys as sys;
 
 use crate::closures::{
@@ -360,12 +360,8 @@ impl Tuning {
     }
 
     /// Passes the outcome to the tuner; compression began at `start`.
-    pub(crate) fn measured(&mut self, start: Instant, header: &Header) -> Result<()> {
-        let outcome = TunerOutcome {
-            nbytes: header.nbytes as usize,
-            cbytes: header.cbytes as usize,
-            elapsed: start.elapsed(),
-        };
+    pub(crate) fn measured(&mut self, start: Instant, nbytes: usize, cbytes: usize) -> Result<()> {
+        let outcome = TunerOutcome { nbytes, cbytes, elapsed: start.elapsed() };
         match &mut self.tune {
             Some(tune) => run_here(Title::Tuner(self.tuner.id(), self.tuner.name()), || {
                 tune.measured(&outcome)

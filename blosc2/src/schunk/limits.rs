@@ -2,12 +2,15 @@
 
 use blosc2_format::chunk;
 use blosc2_format::frame::Outline;
+use blosc2_sys as sys;
 
 use super::frame::Frame;
 use crate::{ErrorKind, Reason, Result};
 
 /// The number of bytes that a read may allocate for a file of any size.
 const PLAUSIBLE: u64 = 1 << 30;
+/// The size of a chunk, in bytes, whose blocks need at most [`PLAUSIBLE`] bytes; see [`block_memory`].
+const SMALL: u32 = (PLAUSIBLE / 4) as u32;
 /// The number of bytes of working memory that decompression may always allocate, in addition to the result.
 pub(super) const SCRATCH: u64 = 64 << 20;
 /// The number of bytes that a read may allocate for each stored byte of a large file.
@@ -47,6 +50,13 @@ pub(super) fn check_readable(
     chunk: &[u8],
     max_read: Option<u64>,
 ) -> Result<u32, Reason> {
+    let at = sys::BLOSC2_CHUNK_NBYTES as usize;
+    // Blocks of a chunk of this size are always small enough.
+    if let Some(&[a, b, c, d]) = chunk.get(at..at + 4)
+        && let nbytes @ ..=SMALL = u32::from_le_bytes([a, b, c, d])
+    {
+        return Ok(nbytes);
+    }
     // Other faults of the chunk are reported when it is stored.
     let Ok(header) = outline.parse_chunk_header(chunk) else { return Ok(0) };
     let memory = block_memory(&header);

@@ -68,16 +68,11 @@ impl<'a> Chunk<'a> {
     ) -> Result<Self, Error> {
         let mut first = First::default();
         let chunk = Self::lay_out(bytes, header, limits, &mut first);
-        let Some(chunk) = chunk else {
+        let Some(chunk) = chunk.filter(|_| first.is_none()) else {
             return Err(first.error().into());
         };
-        let chunk = first.or(chunk)?;
-        Limits::allow(
-            Limit::Memory,
-            "bytes of a block",
-            chunk.largest_block() as u64,
-            limits.memory,
-        )?;
+        let largest = chunk.largest_block() as u64;
+        Limits::allow(Limit::Memory, "bytes of a block", largest, limits.memory)?;
         Ok(chunk)
     }
 
@@ -284,6 +279,10 @@ impl<'a> Chunk<'a> {
         self.typesize
     }
 
+    pub(crate) fn into_header(self) -> Header {
+        self.header
+    }
+
     /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
@@ -335,7 +334,7 @@ impl<'a> Chunk<'a> {
 
     fn largest_block(&self) -> usize {
         if !self.header.variable_blocks {
-            return self.block_size(0);
+            return self.header.block_len() as usize;
         }
         (0..self.nblocks()).map(|block| self.block_size(block)).max().unwrap_or(0)
     }

@@ -117,6 +117,10 @@ impl First {
         self.0.map_or(Ok(value), Err)
     }
 
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Returns the error that prevented reading.
     pub(crate) fn error(self) -> FormatError {
         self.0.unwrap_or_else(|| FormatError::of(&HEADER, 0, "a chunk", "none"))

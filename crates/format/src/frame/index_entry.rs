@@ -17,7 +17,7 @@ impl Outline {
         let wrong = |what: String| Err(Error::Argument(what));
         // Checks what a reader would reject before it decodes the blocks.
         let header = self.parse_chunk_header(bytes)?;
-        Chunk::with_header(bytes, header.clone(), &Limits::default())?;
+        let header = Chunk::with_header(bytes, header, &Limits::default())?.into_header();
         if header.cbytes as usize != bytes.len() {
             let (found, len) = (bytes.len(), header.cbytes);
             return wrong(format!("the chunk has {found} bytes, but its header states {len}"));

@@ -128,9 +128,11 @@ impl Space {
 
     /// Records that the changes are stored, in a frame whose chunks end at `end`.
     pub(super) fn committed(&mut self, end: u64) {
-        let pending = mem::take(&mut self.pending);
-        if let Some(free) = &mut self.free {
-            pending.ends.into_iter().for_each(|(start, end)| free.add(start, end));
+        if self.pending.total > 0 {
+            let pending = mem::take(&mut self.pending);
+            if let Some(free) = &mut self.free {
+                pending.ends.into_iter().for_each(|(start, end)| free.add(start, end));
+            }
         }
         self.is_padded |= self.free.as_ref().is_some_and(|free| free.ending_at(end).is_some());
         self.taken.clear();
