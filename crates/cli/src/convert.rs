@@ -9,8 +9,6 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 #[cfg(feature = "arrow")]
 use blosc2::Threads;
-#[cfg(feature = "arrow")]
-use blosc2::storage::temporary_prefix;
 use blosc2::{CParams, Dtype, ErrorKind, OpenOptions};
 use blosc2_format::ReadAt;
 use blosc2_format::npy::Header;
@@ -21,10 +19,6 @@ use crate::evaluate;
 use crate::file::{Content, Node, Source};
 use crate::foreign::{self, NotNpy};
 use crate::formats::Format;
-#[cfg(feature = "arrow")]
-use crate::interrupt;
-#[cfg(feature = "arrow")]
-use crate::output::folder_of;
 use crate::output::{Force, Output};
 use crate::params::{Compression, Cut, Shape};
 use crate::raw::{self, RawItems};
@@ -216,22 +210,11 @@ fn import_table(args: &ImportArgs, from: &Path, format: Format, output: Output<'
     if !output.is_stdout() && extension.as_deref() != Some("b2z") {
         return output.create_folder(make);
     }
-    let above = match output.is_stdout() {
-        true => std::env::temp_dir(),
-        false => folder_of(&args.out).to_owned(),
-    };
-    interrupt::register(&above);
-    let folder = tempfile::Builder::new().prefix(temporary_prefix()).tempdir_in(&above);
-    let folder = folder.map_err(|error| {
-        anyhow!("cannot create a temporary directory in {}: {error}", above.display())
-    })?;
-    let path = folder.path().join("new.b2z");
-    make(&path)?;
-    output.write(|out| {
-        let mut file = File::open(&path)
-            .map_err(|error| failed(anyhow!("cannot read a temporary file: {error}")))?;
-        io::copy(&mut file, out)?;
-        Ok(())
+    output.create_complete(|path| {
+        // The extension makes the table a zip file. The target of a link can have another one.
+        let zip = path.with_extension("b2z");
+        make(&zip)?;
+        Ok(std::fs::rename(&zip, path)?)
     })
 }
 

@@ -205,7 +205,7 @@ impl Output<'_> {
     ) -> Result<()> {
         let path = self.path.display();
         let failed = |error: io::Error| anyhow!("cannot create a file ({path}): {error}");
-        let fill = |temporary: &Path| {
+        self.create_complete(|temporary: &Path| {
             let file = File::options().read(true).write(true).create_new(true).open(temporary);
             let mut out = BufWriter::new(file.map_err(failed)?);
             // An I/O error of this file must not be taken for a closed stdout.
@@ -214,11 +214,16 @@ impl Output<'_> {
                 Err(error) => error,
             })?;
             out.flush().map_err(failed)
-        };
+        })
+    }
+
+    /// Creates the file through `make`, which creates it at the given path, in a temporary directory. It gets its name when
+    /// it is complete.
+    pub(crate) fn create_complete(&self, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         self.create(|path, replace| {
             let mut fault = None;
             let created = create_file(path, replace, None, |temporary| {
-                fill(temporary).map_err(|error| {
+                make(temporary).map_err(|error| {
                     let failed = blosc2::Error::new(ErrorKind::Callback, "create a file", &error);
                     fault = Some(error);
                     failed

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path};
 
 use zip::write::SimpleFileOptions;
@@ -34,6 +34,8 @@ impl Archive {
 }
 
 const UNPACK: &str = "unpack a store";
+/// The number of bytes that are copied at once.
+const COPIED: usize = 256 << 10;
 
 /// Writes members, without the search indexes of arrays, to files in a directory. Arrays are opened with these options.
 pub(crate) fn unpack<'a>(
@@ -62,7 +64,8 @@ pub(crate) fn unpack<'a>(
         let mut creation = File::options();
         let mut target =
             creation.read(true).write(true).create_new(true).open(&path).map_err(io)?;
-        io::copy(&mut WindowReader::new(member), &mut target).map_err(io)?;
+        let mut source = BufReader::with_capacity(COPIED, WindowReader::new(member));
+        io::copy(&mut source, &mut target).map_err(io)?;
         search_indexes::remove(name, &target, options).map_err(|error| error.at(&path))?;
     }
     Ok(())
@@ -112,7 +115,8 @@ pub(crate) fn pack(
                 .compression_method(CompressionMethod::Stored)
                 .large_file(len >= u32::MAX.into());
             zip.start_file(name, form).map_err(|error| io(error.into()))?;
-            let copied = io::copy(&mut source.take(len), &mut zip).map_err(io)?;
+            let mut source = BufReader::with_capacity(COPIED, source.take(len));
+            let copied = io::copy(&mut source, &mut zip).map_err(io)?;
             if fault.borrow().is_err() {
                 break;
             }
