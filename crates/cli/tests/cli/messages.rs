@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use blosc2::limits::USER_CODES;
 use blosc2::user_defined::CodecInfo;
 use blosc2::{CParams, Codec, NDArray};
 
@@ -314,7 +315,10 @@ fn errors_of_decoding_old_files_name_the_chunk() {
 fn only_available_codecs_are_offered() {
     let folder = Folder::new();
     folder.array("a.b2nd", &[3], &[3], &[3]);
-    let names: Vec<_> = blosc2::library::codecs().iter().map(ToString::to_string).collect();
+    // Another test of this process may have registered a codec.
+    let codecs = blosc2::library::codecs();
+    let codecs = codecs.iter().filter(|codec| !USER_CODES.contains(&codec.code()));
+    let names: Vec<_> = codecs.map(ToString::to_string).collect();
     let help = String::from_utf8(folder.good(&["copy", "--help"])).unwrap();
     let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(&names.join(", ")), "{help}");
