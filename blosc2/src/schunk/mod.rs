@@ -350,6 +350,40 @@ impl SChunk {
         self.frame.path()
     }
 
+    /// Returns a summary of the super-chunk: sizes, parameters, format and limits. Reads no chunk. Python: `SChunk.info`.
+    #[doc(alias(
+        "cratio",
+        "cparams",
+        "dparams",
+        "blosc2_schunk_get_cparams",
+        "blosc2_schunk_get_dparams"
+    ))]
+    pub fn info(&self) -> SChunkInfo {
+        let (nbytes, cbytes) = (self.nbytes(), self.cbytes());
+        let state = self.last_state();
+        let contiguous = state.store.is_contiguous();
+        SChunkInfo {
+            typesize: self.typesize(),
+            chunksize: self.chunksize(),
+            blocksize: self.blocksize(),
+            nbytes,
+            cbytes,
+            cratio: if cbytes == 0 { 0.0 } else { nbytes as f64 / cbytes as f64 },
+            nchunks: self.nchunks(),
+            has_variable_chunks: self.has_variable_chunks(),
+            has_variable_blocks: self.has_variable_blocks(),
+            has_checksums: state.outline.has_checksums(),
+            contiguous,
+            format_version: contiguous.map(|_| state.outline.version()),
+            is_array: self.is_array(),
+            python_object: self.python_object(),
+            is_writable: self.frame.is_writable(),
+            cparams: self.cparams().without_closure(),
+            dparams: self.dparams().without_closure(),
+            limits: state.limits,
+        }
+    }
+
     /// Returns the name of the metalayer that marks a Python object; see [`SChunkInfo::python_object`].
     pub(crate) fn python_object(&self) -> Option<&'static str> {
         let state = self.last_state();
