@@ -25,7 +25,7 @@ const CBYTES: Range<usize> = 12..16;
 /// Afterwards, `buffer` contains a chunk from which these ranges can be decompressed. If the ranges need only a few
 /// blocks, this chunk contains only the needed blocks, and its table of blocks has valid entries only for the needed
 /// blocks.
-/// - `header` is the header of the stored chunk.
+/// - `header` is the header of the stored chunk, whose first `known` bytes are in `buffer`.
 /// - `read` receives pairs of an offset and a slice, and fills each slice with the bytes of the stored chunk from the
 ///   offset on.
 /// - The caller checks that the chunk may be as long as the header declares. With a postfilter, the caller calls
@@ -40,11 +40,12 @@ const CBYTES: Range<usize> = 12..16;
 pub(crate) fn fetch(
     header: &Header,
     ranges: &[Range<usize>],
+    known: usize,
     buffer: &mut Vec<u8>,
     mut read: impl FnMut(&mut [(u64, &mut [u8])]) -> Result<()>,
 ) -> Result<()> {
     let cost = DEFAULT_REQUEST_COST as usize;
-    let mut steps = Steps::new(header.clone(), ranges, (mem::take(buffer), 0), cost)?;
+    let mut steps = Steps::new(header.clone(), ranges, (mem::take(buffer), known), cost)?;
     while !steps.is_complete() {
         read(&mut steps.parts())?;
         steps.advance()?;
@@ -528,8 +529,22 @@ mod tests {
     }
 
     /// Decompresses ranges of a chunk from the bytes that `fetch` reads. Also returns the number of bytes and the number
-    /// of reads.
+    /// of reads. If the start of the chunk is known, the data are the same.
     fn parts(
+        chunk: &[u8],
+        ranges: &[Range<usize>],
+        decoder: &mut Decoder,
+    ) -> Result<(Vec<Vec<u8>>, usize, usize)> {
+        let (found, bytes, reads) = parts_after(0, chunk, ranges, decoder)?;
+        for known in [40, 4096].map(|known| chunk.len().min(known)) {
+            let (other, fewer, _) = parts_after(known, chunk, ranges, decoder)?;
+            assert!(found == other && fewer <= bytes, "{known} known bytes");
+        }
+        Ok((found, bytes, reads))
+    }
+
+    fn parts_after(
+        known: usize,
         chunk: &[u8],
         ranges: &[Range<usize>],
         decoder: &mut Decoder,
@@ -539,11 +554,12 @@ mod tests {
         // Sometimes, the buffer contains bytes from an earlier call.
         let mut buffer = match chunk.len() % 2 {
             0 => vec![0xa5; chunk.len()],
-            _ => Vec::new(),
+            _ => vec![0; known],
         };
+        buffer[..known].copy_from_slice(&chunk[..known]);
         let needed: Vec<_> =
             ranges.iter().map(|range| decoder.needed(&header, range.clone())).collect();
-        fetch(&header, &needed, &mut buffer, |parts| {
+        fetch(&header, &needed, known, &mut buffer, |parts| {
             for (start, target) in parts {
                 (bytes, reads) = (bytes + target.len(), reads + 1);
                 target.copy_from_slice(&chunk[*start as usize..][..target.len()]);
@@ -804,7 +820,8 @@ mod tests {
         assert_eq!(kind(8..12, 1), Err(ErrorKind::InvalidData));
         assert_eq!(kind(8..12, 4096), Ok(()));
         for range in [LEN..LEN + 1, 0..LEN + 1, Range { start: 2, end: 1 }] {
-            let error = fetch(&header(&chunk), &[range], &mut Vec::new(), |_| Ok(())).unwrap_err();
+            let error =
+                fetch(&header(&chunk), &[range], 0, &mut Vec::new(), |_| Ok(())).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         }
     }
@@ -816,7 +833,7 @@ mod tests {
             let mut left = fine;
             let range = 9..10;
             let failed =
-                fetch(&header(&chunk), std::slice::from_ref(&range), &mut Vec::new(), |parts| {
+                fetch(&header(&chunk), std::slice::from_ref(&range), 0, &mut Vec::new(), |parts| {
                     for (start, target) in parts {
                         if left == 0 {
                             return Err(Error::new(ErrorKind::Io, "read", "the disk is gone"));

@@ -40,7 +40,7 @@ impl State {
             *sum = match located.in_memory(&header) {
                 Some(bytes) => checksum(offset, bytes),
                 None => {
-                    located.fetch(&header, None, &mut buffer)?;
+                    located.fetch(&header, None, 0, &mut buffer)?;
                     checksum(offset, &buffer[..header.cbytes as usize])
                 }
             };

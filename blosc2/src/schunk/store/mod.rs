@@ -270,7 +270,18 @@ impl State {
 
     /// Finds a chunk and reads its header.
     pub(super) fn locate(&self, index: usize) -> Result<(Located<'_>, Header)> {
-        let locate = || -> Result<_, Reason> {
+        let mut front = [0; EXTENDED_HEADER_LEN];
+        self.locate_with(index, &mut front).map(|(located, header, _)| (located, header))
+    }
+
+    /// Finds a chunk and reads its header. If the chunk is not in memory, fills `front` with the first bytes of the chunk.
+    /// Returns their number.
+    pub(super) fn locate_with(
+        &self,
+        index: usize,
+        front: &mut [u8],
+    ) -> Result<(Located<'_>, Header, usize)> {
+        let mut locate = || -> Result<_, Reason> {
             let number = index as u64;
             let located = match self.offset(index)? {
                 Offset::Special(special) => {
@@ -278,17 +289,16 @@ impl State {
                 }
                 Offset::At(place) => self.chunk(place)?,
             };
-            let mut head = [0; EXTENDED_HEADER_LEN];
-            let (head, at, room) = match &located {
-                Located::Memory(bytes) => (&bytes[..], 0, bytes.len() as u64),
+            let (head, at, room, known) = match &located {
+                Located::Memory(bytes) => (&bytes[..], 0, bytes.len() as u64, 0),
                 Located::Stored(source, at, room) => {
-                    let len = usize::try_from(*room).unwrap_or(usize::MAX).min(head.len());
-                    source.as_dyn().read_exact_at(*at, &mut head[..len])?;
-                    (&head[..len], *at, *room)
+                    let len = usize::try_from(*room).unwrap_or(usize::MAX).min(front.len());
+                    source.as_dyn().read_exact_at(*at, &mut front[..len])?;
+                    (&front[..len], *at, *room, len)
                 }
             };
             let header = self.outline.chunk_header(number, head, at, room)?;
-            Ok((located, header))
+            Ok((located, header, known))
         };
         locate().map_err(|reason| reason.doing(format!("read chunk {index}")))
     }
@@ -479,11 +489,13 @@ impl Located<'_> {
         }
     }
 
-    /// Reads the parts of the chunk that the `ranges` of the data need, or the whole chunk, into `buffer`.
+    /// Reads the parts of the chunk that the `ranges` of the data need, or the whole chunk, into `buffer`, which contains
+    /// the first `known` bytes of the chunk.
     pub(in crate::schunk) fn fetch(
         &self,
         header: &Header,
         ranges: Option<&[Range<usize>]>,
+        known: usize,
         buffer: &mut Vec<u8>,
     ) -> Result<()> {
         let read = |parts: &mut [(u64, &mut [u8])]| {
@@ -497,7 +509,7 @@ impl Located<'_> {
             read.map_err(|error| Error::of_io(READ, error))
         };
         let all = 0..header.nbytes as usize;
-        partial::fetch(header, ranges.unwrap_or(slice::from_ref(&all)), buffer, read)
+        partial::fetch(header, ranges.unwrap_or(slice::from_ref(&all)), known, buffer, read)
     }
 }
 
