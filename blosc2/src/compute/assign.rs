@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::LazyExpr;
+use super::context::Access;
 use super::source::{Operand, Worker, open};
 use crate::ndarray::NDArray;
-use crate::ndarray::boxes::{can_broadcast, extent, next_index, own_ranges};
+use crate::ndarray::ranges::{can_broadcast, extent, next_index, own_ranges};
 use crate::ndarray::region::{Positions, Region};
 use crate::ndarray::view::ItemType;
 use crate::support::memory::reserve;
@@ -90,7 +91,7 @@ impl NDArray {
                     // The arrays of the operand are not locked during the write: two assignments in opposite directions
                     // would deadlock.
                     let context = open(&items.source, None)?;
-                    let mut worker = Worker::new(&items.source, &context, &[]);
+                    let mut worker = Worker::new(&items.source, Access::new(&context, &[], &[]));
                     worker.prepare(&ranges)?;
                     let tile = worker.tile(&ranges)?;
                     found.clear();

@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use super::axes::{Axes, AxisPlan, Group};
-use super::context::{Context, DOING, ITEMS_OF_A_CALL};
-use super::source::{Found, Source, Worker, copy_part, count, each_row, open};
-use super::space::{Pieces, Span};
+use super::context::{Access, Context, DOING, ITEMS_OF_A_CALL};
+use super::source::{Found, Source, Worker, open};
+use super::space::Span;
 use crate::item::element::{Element, bytes_of};
 use crate::ndarray::boxes::{Readings, Sources};
 use crate::ndarray::builder::NewArray;
+use crate::ndarray::ranges::{copy_part, each_part, len_of_box, runs_of};
 use crate::ndarray::{NDArray, NDArrayBuilder, parallel};
 use crate::schunk::{Fetched, Window};
 use crate::support::memory::reserve;
@@ -111,8 +112,8 @@ fn store(
     new.by_chunks(&|team, scratch, number| {
         team.by_blocks(scratch, number, &|ranges, bytes| {
             let kept = axes.kept_ranges(ranges);
-            axes.parts_of(&kept).into_iter().try_for_each(|part| {
-                compute(&part, &mut |results| copy_part(results, size, (&part, &kept), bytes))
+            each_part(&kept, &axes.sides_of(&kept), &mut |part| {
+                compute(part, &mut |results| copy_part(results, size, (part, &kept), bytes))
             })
         })
     })
@@ -174,10 +175,8 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
             if all.is_empty() {
                 all.resize(len, first.clone());
             }
-            let mut results = results.into_iter();
-            each_row(ranges, &shape, &mut |at, len| {
-                all[at..at + len].iter_mut().zip(&mut results).for_each(|(to, from)| *to = from);
-            });
+            let places = runs_of(ranges, &shape).flatten();
+            places.zip(results).for_each(|(at, result)| all[at as usize] = result);
         };
         if tiles.count() >= TILES {
             let worker = || Ok(self.worker(&[]));
@@ -201,7 +200,12 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         let spans = self.axes.spans();
         let mut all = self.start(ranges);
         let done = AtomicBool::new(false);
-        self.ahead(ranges, &spans, |numbers, window| {
+        let wanted = |number: usize, window: &mut Window<'_>| match spans.get(number as u64) {
+            Some(span) => self.context.wanted(&self.axes.ranges(ranges, &span.ranges), window),
+            None => Ok(()),
+        };
+        // The compressed blocks of the next spans are fetched at the same time.
+        self.context.ahead(spans.count() as usize, wanted, |numbers, window| {
             parallel::ordered(
                 self.context.threads,
                 numbers.len(),
@@ -221,21 +225,6 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
             Ok(!done.load(Ordering::Relaxed))
         })?;
         self.finish(all)
-    }
-
-    /// Calls `work` with the numbers of the spans, in ascending ranges, while the compressed blocks of the next spans
-    /// are fetched.
-    fn ahead(
-        &self,
-        kept: &[Range<u64>],
-        spans: &Pieces<'_>,
-        work: impl FnMut(Range<usize>, &[Fetched]) -> Result<bool>,
-    ) -> Result<()> {
-        let wanted = |number: usize, window: &mut Window<'_>| {
-            let Some(span) = spans.get(number as u64) else { return Ok(()) };
-            self.context.wanted(&self.axes.ranges(kept, &span.ranges), window)
-        };
-        self.context.ahead(spans.count() as usize, wanted, work)
     }
 
     fn merge(&self, to: &mut [R::Accumulator], other: Vec<R::Accumulator>) -> Result<()> {
@@ -300,8 +289,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
             let at = self.axes.position(ranges);
             match found {
                 Found::Repeated(item) => {
-                    let all: u64 = ranges.iter().map(|range| range.end - range.start).product();
-                    let count = all / to.len() as u64;
+                    let count = len_of_box(ranges) / to.len() as u64;
                     for to in &mut to {
                         self.each_part(count, |part| {
                             self.reducer.add_repeated(to, item, part.end - part.start, at);
@@ -318,7 +306,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     }
 
     fn worker<'s>(&'s self, window: &'s [Fetched]) -> Worker<'s, S> {
-        Worker::new(self.source, &self.context, window)
+        Worker::new(self.source, Access::new(&self.context, window, &[]))
     }
 
     /// Whether further items do not change any of the results.
@@ -327,7 +315,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     }
 
     fn start(&self, ranges: &[Range<u64>]) -> Vec<R::Accumulator> {
-        (0..count(ranges)).map(|_| self.reducer.start()).collect()
+        (0..len_of_box(ranges)).map(|_| self.reducer.start()).collect()
     }
 
     fn finish(&self, accumulators: Vec<R::Accumulator>) -> Result<Vec<R::Result>> {

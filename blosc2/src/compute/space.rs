@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::Result;
-use crate::ndarray::boxes::next_index;
+use crate::ndarray::ranges::next_index;
 use crate::ndarray::view::Grid;
 
 /// The size in bytes up to which small tiles are enlarged, so that the overhead of each tile is small.

@@ -12,14 +12,15 @@ use blosc2_format::chunk::MAX_BLOCKSIZE;
 use blosc2_format::frame::ChunkSize;
 use parking_lot::Mutex;
 
-use super::boxes::{Readings, Sources, each_part, extent};
+use super::boxes::{BoxReader, Readings, Sources};
 use super::gather::Scratch;
 use super::index::{PerAxis, sizes};
 use super::partition::{CacheSizes, partition};
 use super::places::{ItemPart, Source, len_of};
 use super::plan::Plan;
+use super::ranges::{each_part, grown, whole};
 use super::region::Region;
-use super::scatter::{ChunkWriters, Data, FillBox, Team};
+use super::scatter::{ChunkWriters, Data, Team};
 use super::shape::{meta_of, stored_shape, stored_sizes};
 use super::transfer::{Given, ItemSource, RawItems};
 use super::view::{ItemType, NDArrayView};
@@ -29,7 +30,7 @@ use crate::codec::params::{Purpose, Resolved};
 use crate::dtype::{Kind, MAX_TEXT_LEN};
 use crate::item::element::{Element, bytes_of};
 use crate::schunk::{Created, Store};
-use crate::support::memory::{reserve, resize};
+use crate::support::memory::reserve;
 use crate::support::progress::Progress;
 use crate::{
     CParams, Codec, Doing, Dtype, Error, ErrorKind, Filter, OpenOptions, Reason, Result, SChunk,
@@ -117,6 +118,9 @@ type Write<'a> = dyn FnOnce(&mut NewArray<'_>) -> Result<()> + 'a;
 /// Returns the data of the chunk with this index.
 type ChunkData<'a, 'd> = dyn Fn(&Team<'_>, &mut Scratch, usize) -> Result<Data<'d>> + Sync + 'a;
 
+/// Writes the items in these ranges of the new array, in C order.
+type FillFrom<'a> = dyn Fn(&[BoxReader<'_>], &[Range<u64>], &mut [u8]) -> Result<()> + Sync + 'a;
+
 /// The memory for temporary items in bytes, if none is set.
 const MAX_MEMORY: usize = 64 << 20;
 
@@ -128,21 +132,81 @@ pub(crate) struct NewArray<'a> {
     readings: &'a Readings<'a>,
     progress: &'a Progress,
     writers: ChunkWriters,
-    /// The number of complete chunks.
+    /// The memory for temporary items in bytes, and the number of threads.
+    memory: usize,
+    threads: usize,
+    /// The number of complete chunks, and the end of the chunks of the slab.
     done: u64,
+    end: u64,
 }
 
 impl NewArray<'_> {
-    /// Stores all chunks. Several threads compress them; `data` returns the data of each chunk.
+    /// Stores all chunks, or those of a [slab](Self::by_slabs). Several threads compress them; `data` returns the data of
+    /// each chunk.
     pub(crate) fn by_chunks(&mut self, data: &ChunkData<'_, '_>) -> Result<()> {
+        let start = self.done as usize;
         // The index, of at most 2 GiB, limits the number of chunks.
-        self.pack(self.geometry.nchunks() as usize, &|number| number, data, push)
+        let count = self.end as usize - start;
+        let data: &ChunkData<'_, '_> = &|team, scratch, number| data(team, scratch, start + number);
+        self.pack(count, &|number| start + number, data, push)
     }
 
     /// Stores all chunks. `fill` writes the items of each chunk, in C order, into zeroed memory.
-    pub(crate) fn by_boxes(&mut self, fill: &FillBox<'_>) -> Result<()> {
-        self.by_chunks(&|team, scratch, number| {
-            team.boxed(scratch, &team.geometry.chunk_box(number as u64), fill)
+    pub(crate) fn by_boxes(
+        &mut self,
+        readers: Vec<BoxReader<'_>>,
+        fill: &FillFrom<'_>,
+    ) -> Result<()> {
+        self.by_slabs(readers, |new, readers| {
+            new.by_chunks(&|team, scratch, number| {
+                let ranges = team.geometry.chunk_box(number as u64);
+                team.boxed(scratch, &ranges, &|ranges, bytes| fill(readers, ranges, bytes))
+            })
+        })
+    }
+
+    /// Stores all chunks. `store` calls [`by_chunks`](Self::by_chunks), and reads the sources by the readers that it
+    /// receives.
+    ///
+    /// If neighboring chunks need the same blocks, the chunks are stored in slabs: consecutive chunks, whose items of the
+    /// sources are read together, and take up to the memory of the builder. `store` is called for each slab.
+    pub(crate) fn by_slabs(
+        &mut self,
+        mut readers: Vec<BoxReader<'_>>,
+        mut store: impl FnMut(&mut Self, &[BoxReader<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        let (geometry, memory) = (self.geometry, self.memory);
+        let (shape, chunk) = (geometry.shape(), geometry.chunk_shape());
+        if geometry.nchunks() < 2 || readers.is_empty() {
+            return store(self, &readers);
+        }
+        let first = |sides: &[u64]| -> Vec<Range<u64>> {
+            shape.iter().zip(sides).map(|(&size, &side)| 0..size.min(side)).collect()
+        };
+        // The last axes first, so that the chunks of a slab are consecutive.
+        let next = |sides: &[u64]| (0..shape.len()).rev().find(|&axis| sides[axis] < shape[axis]);
+        let sides = grown(chunk, next, |sides| {
+            let needed = readers.iter().map(|reader| reader.needed_len(&first(sides)));
+            needed.fold(0, u64::saturating_add) <= memory as u64
+        });
+        // The number of blocks that are decompressed, if each box of these sides is read separately.
+        let blocks = |sides: &[u64]| -> Result<u64> {
+            let boxes = shape.iter().zip(sides).map(|(size, side)| size.div_ceil(*side));
+            let needed = readers.iter().map(|reader| reader.needed_blocks(&first(sides)));
+            let needed = needed.sum::<Result<u64>>()?;
+            Ok(boxes.fold(needed, u64::saturating_mul))
+        };
+        if sides == chunk || blocks(chunk)? <= blocks(&sides)?.saturating_mul(2) {
+            return store(self, &readers);
+        }
+        each_part(&whole(shape), &sides, &mut |ranges| {
+            readers.iter_mut().try_for_each(|reader| reader.hold(self.threads, ranges))?;
+            let chunks = ranges
+                .iter()
+                .zip(chunk)
+                .map(|(range, side)| (range.end - range.start).div_ceil(*side));
+            self.end = self.done + chunks.product::<u64>();
+            store(self, &readers)
         })
     }
 
@@ -156,33 +220,6 @@ impl NewArray<'_> {
             schunk.put(vec![(number, chunk.into())])?;
             Ok(Vec::new())
         })
-    }
-
-    /// Stores all chunks in boxes, which contain complete chunks, span all axes except the first one, and take up to
-    /// `memory` bytes, unless one row of chunks takes more. `read` writes the items of a box in C order.
-    pub(crate) fn by_slabs(
-        &mut self,
-        memory: usize,
-        read: impl Fn(&[Range<u64>], &mut [u8]) -> Result<()>,
-    ) -> Result<()> {
-        let (sides, mut bytes) = (self.slab(memory), Vec::new());
-        each_part(self.geometry.shape(), &sides, &mut |ranges| {
-            resize(&mut bytes, len_of(&extent(ranges), self.geometry.typesize()) as usize)
-                .doing(MAKE)?;
-            read(ranges, &mut bytes)?;
-            self.store_box(ranges, &bytes, push)
-        })
-    }
-
-    /// Returns the size on each axis of the boxes of [`by_slabs`](Self::by_slabs).
-    pub(crate) fn slab(&self, memory: usize) -> Vec<u64> {
-        let (mut sides, chunk) = (self.geometry.shape().to_vec(), self.geometry.chunk_shape());
-        if let Some(rows) = sides.first_mut() {
-            *rows = chunk[0];
-            let row = len_of(&sides, self.geometry.typesize()).max(1);
-            sides[0] = chunk[0].saturating_mul((memory as u64 / row).max(1));
-        }
-        sides
     }
 
     /// Stores the items of a one-dimensional array. `produce` passes them to its argument in order, in parts of any
@@ -241,7 +278,7 @@ impl NewArray<'_> {
         if count == 0 {
             return Ok(());
         }
-        let Self { schunk, geometry, readings, progress, writers, done } = self;
+        let Self { schunk, geometry, readings, progress, writers, done, .. } = self;
         let team = writers.team(schunk, geometry, count)?.beside(readings.gates());
         let data = |scratch: &mut Scratch, number| data(&team, scratch, number);
         let mut number = 0;
@@ -408,8 +445,11 @@ impl NDArrayBuilder {
     ///
     /// These methods use this setting: [`sort`](Self::sort), [`argsort`](Self::argsort), [`unique`](Self::unique),
     /// [`unique_counts`](Self::unique_counts), [`matmul`](Self::matmul), [`tensordot`](Self::tensordot),
-    /// [`take_along_axis`](Self::take_along_axis), and [`copy`](Self::copy) if the chunks of the copy need the same blocks
-    /// of the source, for example if the axes have another order.
+    /// [`take_along_axis`](Self::take_along_axis). These methods use it if neighboring chunks of the new array need the same
+    /// blocks of a source, for example if the axes have another order: [`copy`](Self::copy), [`cast`](Self::cast),
+    /// [`map`](Self::map), [`concatenate`](Self::concatenate), [`reshape`](Self::reshape),
+    /// [`broadcast_to`](Self::broadcast_to), [`diff`](Self::diff) and
+    /// [`LazyExpr::create`](crate::compute::LazyExpr::create).
     ///
     /// The setting does not include the memory for compression, which is a few chunks of the source and of the new array
     /// for each thread, and an array that is created in memory. With a very small setting, an operation needs more memory
@@ -866,7 +906,7 @@ impl NDArrayBuilder {
         let shape = &sizes(&shape, "shape").doing(MAKE)?[..];
         let (dtype, typesize) = self.dtype_of_bytes()?;
         self.create_from(shape, (&dtype, typesize), Readings::default(), |_, new| {
-            new.by_boxes(&|ranges, bytes| {
+            new.by_boxes(Vec::new(), &|_, ranges, bytes| {
                 fill(ranges, bytes).map_err(|error| {
                     let error = error.into();
                     let detail = format!("the closure that fills {ranges:?} failed: {error}");
@@ -1084,7 +1124,10 @@ impl Order {
             readings,
             progress: &builder.progress,
             writers: ChunkWriters::default(),
+            memory: builder.memory(),
+            threads: builder.threads(),
             done: 0,
+            end: geometry.nchunks(),
         })?;
         options.set_vlmeta(&mut schunk)?;
         schunk.finish()?;

@@ -2,19 +2,16 @@
 
 use std::ops::Range;
 
-use super::boxes::{Readings, extent, next_index};
+use super::boxes::{BoxReader, Readings};
 use super::builder::MAKE;
 use super::index::{IndexedShape, sizes};
-use super::places::len_of;
-use super::scatter::Data;
+use super::ranges::{Ranges, next_index, part_of, whole};
 use super::transfer::{Given, ItemSource};
 use super::view::{ItemType, NDArrayView};
 use super::{NDArray, NDArrayBuilder};
 use crate::dtype::Kind;
 use crate::item::element::{Element, bytes_of};
-use crate::schunk::NOTHING_FETCHED;
-use crate::support::memory::resize;
-use crate::{Doing, Dtype, Error, ErrorKind, Result, Threads};
+use crate::{Doing, Dtype, Error, ErrorKind, Result};
 
 impl NDArrayBuilder {
     /// Creates an array by calling a function with the index of each item. NumPy: `fromfunction`.
@@ -156,36 +153,12 @@ impl NDArrayBuilder {
                 return self.create_of(items, &shape);
             }
         };
-        let as_is = !self.has_cparams();
-        let (array, shape) = (view.array, view.shape());
-        let ((dtype, format), typesize) = (view.dtype_text(), view.part().len);
-        let mut builder = self.cut_like(&view)?.dtype_format(format);
+        let (as_is, shape) = (!self.has_cparams(), view.shape());
+        let mut builder = self.cut_like(&view)?;
         if view.is_array() {
-            builder = builder.compressed_as(array);
+            builder = builder.compressed_as(view.array);
         }
-        let readings = Readings::new([array])?;
-        let (memory, threads) = (builder.memory(), Threads::new(builder.threads()));
-        builder.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
-            new.copy_vlmeta(&view)?;
-            let reading = readings.of(array);
-            let slab = new.slab(memory);
-            if len_of(&slab, typesize) <= memory as u64
-                && view.shares_blocks(reading, new.geometry, &slab).doing(MAKE)?
-            {
-                return new.by_slabs(memory, |ranges, bytes| {
-                    view.read_tile_on(threads, (reading, &NOTHING_FETCHED), ranges, bytes)
-                });
-            }
-            new.by_chunks(&|team, scratch, number| {
-                let ranges = team.geometry.chunk_box(number as u64);
-                if as_is && let Some(chunk) = view.whole_chunk(reading, &ranges, team.geometry)? {
-                    return Ok(Data::Compressed(chunk));
-                }
-                team.boxed(scratch, &ranges, &|ranges, bytes| {
-                    view.read_box(reading, ranges, whole(ranges), bytes).doing(MAKE)
-                })
-            })
-        })
+        builder.join(&shape, &[(view, whole(&shape))], as_is)
     }
 
     /// Creates a copy of an array or a view, with each number converted to `T` by the rules of the operator `as`; see
@@ -225,11 +198,10 @@ impl NDArrayBuilder {
         let (name, size) = (T::dtype().to_string(), size_of::<T>());
         builder.create_from(&shape, (&name, size), readings, |readings, new| {
             new.copy_vlmeta(&view)?;
-            new.by_boxes(&|ranges, bytes| {
+            let reader = BoxReader::new(&view, readings.of(array), <[_]>::to_vec);
+            new.by_boxes(vec![reader], &|readers, ranges, bytes| {
                 let mut from = Vec::new();
-                resize(&mut from, bytes.len() / size * dtype.size()).doing(MAKE)?;
-                let reading = readings.of(array);
-                view.read_box(reading, ranges, whole(ranges), &mut from).doing(MAKE)?;
+                readers[0].read_to(ranges, &mut from)?;
                 swapped.apply(&mut from);
                 let items: Vec<T> = from.chunks_exact(dtype.size()).map(number).collect();
                 bytes.copy_from_slice(&bytes_of(&items));
@@ -284,31 +256,34 @@ impl NDArrayBuilder {
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     #[doc(alias("concat", "b2nd_concatenate", "stack"))]
     pub fn concatenate<'a>(
-        self,
+        mut self,
         sources: impl IntoIterator<Item = impl Into<NDArrayView<'a>>>,
         axis: usize,
     ) -> Result<NDArray> {
-        let views: Vec<NDArrayView<'a>> = sources.into_iter().map(Into::into).collect();
-        self.join(&views, axis)
-    }
-
-    fn join(mut self, views: &[NDArrayView<'_>], axis: usize) -> Result<NDArray> {
         let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, MAKE, detail);
-        let first = views.first().ok_or_else(|| invalid("there is no array to join".to_owned()))?;
-        let mut shape = first.shape();
-        if axis >= shape.len() {
-            let detail = format!("the arrays have {} axes, got axis {axis}", shape.len());
-            return Err(invalid(detail));
+        let mut placed: Vec<(NDArrayView<'a>, Ranges)> = Vec::new();
+        let mut shape = Vec::new();
+        for view in sources.into_iter().map(Into::into) {
+            let own: NDArrayView<'a> = view;
+            let mut ranges = whole(&own.shape());
+            match placed.first() {
+                Some((first, _)) => {
+                    own.check_joins((first, &first.shape()), Some(axis)).doing(MAKE)?;
+                }
+                None if axis < ranges.len() => (shape, shape[axis]) = (own.shape(), 0),
+                None => {
+                    let ndim = ranges.len();
+                    return Err(invalid(format!("the arrays have {ndim} axes, got axis {axis}")));
+                }
+            }
+            let end = shape[axis].saturating_add(ranges[axis].end);
+            ranges[axis] = shape[axis]..end;
+            shape[axis] = end;
+            placed.push((own, ranges));
         }
-        // The index on the axis at which each source starts.
-        let mut starts = Vec::with_capacity(views.len());
-        let mut end = 0u64;
-        for view in views {
-            view.check_joins((first, &first.shape()), Some(axis)).doing(MAKE)?;
-            starts.push(end);
-            end = end.saturating_add(view.shape()[axis]);
-        }
-        shape[axis] = end;
+        let Some((first, _)) = placed.first() else {
+            return Err(invalid("there is no array to join".to_owned()));
+        };
         let as_is = !self.has_cparams();
         if first.is_array() {
             self = self.meta_from(first.array)?.compressed_as(first.array);
@@ -317,47 +292,39 @@ impl NDArrayBuilder {
                 self = self.cut_as(first.array);
             }
         }
+        self.join(&shape, &placed, as_is)
+    }
+
+    /// Creates an array of views, which are at these boxes of the array. With `as_is`, compressed chunks are copied
+    /// unchanged if possible.
+    fn join<'a>(
+        self,
+        shape: &[u64],
+        placed: &'a [(NDArrayView<'a>, Ranges)],
+        as_is: bool,
+    ) -> Result<NDArray> {
+        let Some((first, _)) = placed.first() else { unreachable!("there is a view") };
         let ((dtype, format), typesize) = (first.dtype_text(), first.part().len);
-        self = self.dtype_format(format);
-        let readings = Readings::new(views.iter().map(|view| view.array))?;
-        // The part of a view in these ranges of the new array, as ranges of the view.
-        let part = |index: usize, ranges: &[Range<u64>]| {
-            let (start, len) = (starts[index], views[index].shape()[axis]);
-            let low = ranges[axis].start.max(start);
-            let high = ranges[axis].end.min(start + len);
-            let mut part = ranges.to_vec();
-            part[axis] = low.saturating_sub(start)..high.saturating_sub(start);
-            (low < high).then_some((part, low))
-        };
-        self.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
-            new.copy_vlmeta(first)?;
-            new.by_chunks(&|team, scratch, number| {
-                let ranges = team.geometry.chunk_box(number as u64);
-                if as_is
-                    && let Some(index) =
-                        starts.partition_point(|&start| start <= ranges[axis].start).checked_sub(1)
-                    && let Some((part, _)) = part(index, &ranges)
-                    && extent(&part) == extent(&ranges)
-                {
-                    let reading = readings.of(views[index].array);
-                    if let Some(chunk) = views[index].whole_chunk(reading, &part, team.geometry)? {
-                        return Ok(Data::Compressed(chunk));
-                    }
-                }
-                team.boxed(scratch, &ranges, &|ranges, bytes| {
-                    let (mut to, extent) = whole(ranges);
-                    for (index, view) in views.iter().enumerate() {
-                        if let Some((part, low)) = part(index, ranges) {
-                            to[axis] = low - ranges[axis].start;
-                            let (to, reading) = (to.clone(), readings.of(view.array));
-                            view.read_box(reading, &part, (to, extent.clone()), bytes)
-                                .doing(MAKE)?;
-                        }
-                    }
-                    Ok(())
+        let readings = Readings::new(placed.iter().map(|(view, _)| view.array))?;
+        self.dtype_format(format).create_from(
+            shape,
+            (&dtype, typesize),
+            readings,
+            |readings, new| {
+                new.copy_vlmeta(first)?;
+                let reader = |(view, at): &'a (NDArrayView<'a>, Ranges)| {
+                    BoxReader::new(view, readings.of(view.array), |ranges| part_of(at, ranges).0)
+                };
+                new.by_slabs(placed.iter().map(reader).collect(), |new, readers| {
+                    let placed = readers.iter().zip(placed.iter().map(|(_, at)| &at[..]));
+                    let placed: Vec<_> = placed.collect();
+                    new.by_chunks(&|team, scratch, number| {
+                        let ranges = team.geometry.chunk_box(number as u64);
+                        team.placed(scratch, &ranges, &placed, as_is, &|_, _| Ok(()))
+                    })
                 })
-            })
-        })
+            },
+        )
     }
 
     /// If the view is the entire array, uses its metalayers. Also uses its chunk and block shapes, if the builder sets
@@ -368,11 +335,6 @@ impl NDArrayBuilder {
         }
         Ok(self.meta_from(view.array)?.cut_as(view.array))
     }
-}
-
-/// Returns the position of a box in itself, and its shape: zeros, and the length of each range.
-fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
-    (vec![0; ranges.len()], extent(ranges))
 }
 
 /// A number type or `bool`. [`NDArrayBuilder::cast`] converts items to such a type. This trait is sealed.

@@ -90,7 +90,7 @@ impl Readers {
         schunk.allow_scratch(plan.most_blocks().saturating_mul(PLANNED)).doing(READ)?;
         let mut threads: usize = closures::threads(threads.for_any()).unsigned_abs().into();
         if threads > 1 && nchunks < CHUNKS_PER_THREAD {
-            let blocks: usize = plan.chunks().map(|chunk| chunk.nblocks()).sum();
+            let blocks = plan.nblocks() as usize;
             let worthwhile = blocks.saturating_mul(geometry.block_len()) / WORTHWHILE;
             threads = threads.min(blocks).min(worthwhile);
         }

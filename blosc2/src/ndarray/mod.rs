@@ -18,6 +18,7 @@ mod partition;
 pub(crate) mod places;
 mod plan;
 mod points;
+pub(crate) mod ranges;
 mod read;
 pub(crate) mod region;
 mod reshape;

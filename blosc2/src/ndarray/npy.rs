@@ -6,7 +6,7 @@ use std::ops::Range;
 use blosc2_format::ReadAt;
 use blosc2_format::npy::Header;
 
-use super::boxes::Readings;
+use super::boxes::{BoxReader, Readings};
 use super::transfer::RawItems;
 use super::{NDArray, NDArrayBuilder, NDArrayView, NUMPY_FORMAT};
 use crate::{Doing, Error, ErrorKind, Result};
@@ -72,14 +72,16 @@ pub fn read(source: impl ReadAt + Sync, builder: NDArrayBuilder) -> Result<NDArr
         );
         return Err(Error::new(ErrorKind::InvalidData, READ, detail));
     }
-    let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
+    let fill = |_: &[BoxReader<'_>], ranges: &[Range<u64>], bytes: &mut [u8]| {
         let from = |at: u64, part: &mut [u8]| source.read_exact_at(start + at, part);
         let read = layout.read_box(ranges, bytes, &from);
         read.map_err(|error| Error::of_io(READ, error))
     };
     let dtype = dtype.to_string();
     let (builder, item) = (builder.dtype_format(NUMPY_FORMAT), (&*dtype, layout.typesize));
-    builder.create_from(&layout.shape, item, Readings::default(), |_, new| new.by_boxes(&fill))
+    builder.create_from(&layout.shape, item, Readings::default(), |_, new| {
+        new.by_boxes(Vec::new(), &fill)
+    })
 }
 
 /// Writes an array or a view as a `.npy` file of NumPy, in C order. Python: `numpy.save(path, array[:])`.

@@ -190,6 +190,21 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// Returns the number of blocks that contain planned items.
+    pub(super) fn nblocks(&self) -> u64 {
+        let (region, chunks) = match &self.what {
+            What::Region(region, chunks) => (region, chunks),
+            What::Points(..) => return self.chunks().map(|chunk| chunk.nblocks() as u64).sum(),
+        };
+        let axes = self.geometry.axes().zip(&region.positions).zip(chunks);
+        let along = |((axis, positions), places): ((b2nd::Axis, &Positions), &AxisVec<u64>)| {
+            let blocks =
+                |&place| Axis::new(positions, axis, &axis.chunk(place)).blocks.len() as u64;
+            places.iter().map(blocks).sum::<u64>()
+        };
+        axes.map(along).product()
+    }
+
     /// Returns the indices of these chunks.
     pub(super) fn chunk_numbers(&self) -> impl Iterator<Item = usize> {
         (0..self.nchunks()).map(|number| match &self.what {

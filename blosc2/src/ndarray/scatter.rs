@@ -6,9 +6,11 @@ use std::sync::Arc;
 use blosc2_format::b2nd::Geometry;
 use parking_lot::Mutex;
 
+use super::boxes::BoxReader;
 use super::gather::{Scratch, WORTHWHILE};
 use super::places::{ItemPart, Source};
 use super::plan::{ChunkPlan, Items, Plan};
+use super::ranges::{extent, part_of};
 use super::region::Region;
 use super::{Change, NDArray, Pooled, Reused, parallel};
 use crate::chunk::encoder::Encoder;
@@ -235,6 +237,34 @@ impl Team<'_> {
         let Scratch { chunk, block: bytes } = scratch;
         self.with_source(ranges, bytes, fill, |source, plan| source.get_all(plan, chunk))?;
         Ok(Data::Scratch)
+    }
+
+    /// Returns the data of a chunk with these ranges. Its items are those of readers, whose views are at these boxes of the
+    /// array, and those that `fill` writes before. With `as_is`, a compressed chunk is used unchanged if possible.
+    pub(super) fn placed<'d>(
+        &self,
+        scratch: &mut Scratch,
+        ranges: &[Range<u64>],
+        readers: &[(&BoxReader<'_>, &[Range<u64>])],
+        as_is: bool,
+        fill: &FillBox<'_>,
+    ) -> Result<Data<'d>> {
+        let parts = readers.iter().map(|(reader, at)| (reader, part_of(at, ranges)));
+        let parts: Vec<_> =
+            parts.filter(|(_, (part, _))| !part.iter().any(Range::is_empty)).collect();
+        if as_is
+            && let [(reader, (part, place))] = &parts[..]
+            && extent(part) == place.1
+            && let Some(chunk) = reader.whole_chunk(part, self.geometry)?
+        {
+            return Ok(Data::Compressed(chunk));
+        }
+        self.boxed(scratch, ranges, &|ranges, bytes| {
+            fill(ranges, bytes)?;
+            parts
+                .iter()
+                .try_for_each(|(reader, (part, place))| reader.read(part, Some(place), bytes))
+        })
     }
 
     /// Returns the data of a chunk. `fill` writes the items of each block, in C order, into zeroed memory. If there are

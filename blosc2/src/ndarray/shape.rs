@@ -6,13 +6,13 @@ use std::ops::Range;
 use blosc2_format::b2nd::{Geometry, Meta};
 use blosc2_format::frame::Slot;
 
-use super::boxes::{are_equal_except, extent, next_index};
-use super::gather::{READ, Scratch};
+use super::boxes::{BoxReader, are_equal_except};
+use super::gather::Scratch;
 use super::index::{PerAxis, place, sizes};
 use super::places::{ItemPart, Sink, Source};
 use super::plan::Plan;
+use super::ranges::{extent, next_index};
 use super::region::{Positions, Region};
-use super::scatter::Data;
 use super::selection::{AxisIndex, AxisSelection};
 use super::transfer::{Given, ItemSource};
 use super::view::NDArrayView;
@@ -316,6 +316,8 @@ impl NDArray {
                     }
                 };
                 let gate = view.and_then(|(view, _)| view.array.schunk.gate());
+                let reader =
+                    view.map(|(view, reading)| BoxReader::new(view, reading, <[_]>::to_vec));
                 let team = writers.team(schunk, &geometry, made.len())?.beside(gate.into_iter());
                 let data = |scratch: &mut Scratch, number: usize| {
                     let (_, made) = made[number];
@@ -329,7 +331,7 @@ impl NDArray {
                             readers.gather(from, sink, Threads::ONE)
                         })
                     };
-                    match (made.arrivals, &source, view) {
+                    match (made.arrivals, &source, &reader) {
                         (Some(index), Some(source), _) => {
                             let base = |scratch: &mut Scratch| match made.extended(&old) {
                                 Some(number) => {
@@ -339,20 +341,10 @@ impl NDArray {
                             };
                             team.fill(source, index, scratch, base)
                         }
-                        (Some(_), _, Some((view, reading))) => {
-                            let (part, to) = part_of(&arriving, &made.ranges);
-                            let is_all = extent(&part) == extent(&made.ranges);
-                            if is_all
-                                && !schunk.is_filtered()
-                                && let Some(chunk) = view.whole_chunk(reading, &part, &geometry)?
-                            {
-                                return Ok(Data::Compressed(chunk));
-                            }
-                            team.boxed(scratch, &made.ranges, &|ranges, bytes| {
-                                gather(ranges, bytes)?;
-                                let to = (to.clone(), extent(ranges));
-                                view.read_box(reading, &part, to, bytes).doing(READ)
-                            })
+                        (Some(_), _, Some(reader)) => {
+                            let (placed, as_is) =
+                                ([(reader, &arriving[..])], !schunk.is_filtered());
+                            team.placed(scratch, &made.ranges, &placed, as_is, &gather)
                         }
                         _ => team.boxed(scratch, &made.ranges, &gather),
                     }
@@ -446,16 +438,6 @@ impl NewItems<'_> {
         };
         old.iter().zip(new).zip(start).map(along).collect()
     }
-}
-
-/// Returns the part of the new items that is in a chunk: its ranges among all new items, and the position of its first
-/// item in the chunk.
-fn part_of(new: &[Range<u64>], chunk: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<u64>) {
-    let along = new.iter().zip(chunk).map(|(new, chunk)| {
-        let (low, high) = (new.start.max(chunk.start), new.end.min(chunk.end));
-        (low - new.start..high - new.start, low - chunk.start)
-    });
-    along.unzip()
 }
 
 /// Returns the geometry of the array with a new shape and the same chunk and block shapes.
