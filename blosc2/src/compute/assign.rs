@@ -65,8 +65,8 @@ impl NDArray {
             let detail = format!("items of the shape {own:?} cannot be broadcast to {shape:?}");
             return Err(view.error(ErrorKind::InvalidArgument, detail).doing(ASSIGN));
         }
-        let target = view.target();
-        let tiles = tiles(&view.region, self.chunk_shape());
+        let (region, field) = (view.region.clone(), view.field.clone());
+        let tiles = tiles(&region, self.chunk_shape());
         if tiles.iter().any(Vec::is_empty) {
             return Ok(());
         }
@@ -99,7 +99,7 @@ impl NDArray {
                     found.extend_from_slice(tile);
                     computed = needed;
                 }
-                array.write_box(&target, &ranges[added..], &found)?;
+                array.write_box((&region, &field), &ranges[added..], &found)?;
                 if !next_index(&mut number, &grid) {
                     return Ok(());
                 }

@@ -103,7 +103,6 @@ impl AxisPlan {
         }
     }
 
-    /// Returns the sizes of the kept axes.
     pub(super) fn kept_shape(&self) -> Vec<u64> {
         self.kept.iter().map(|&axis| self.space.shape()[axis]).collect()
     }
@@ -119,7 +118,6 @@ impl AxisPlan {
         self.space.tiles(&self.kept)
     }
 
-    /// Returns the spans of the reduced axes.
     pub(super) fn spans(&self) -> Pieces<'_> {
         self.space.pieces(&self.reduced).spans()
     }

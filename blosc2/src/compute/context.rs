@@ -10,8 +10,8 @@ use crate::ndarray::boxes::{BoxReader, Readings, Sources};
 use crate::ndarray::places::len_in_memory;
 use crate::ndarray::ranges::own_ranges;
 use crate::ndarray::view::{Grid, NDArrayView};
-use crate::schunk::{Fetched, Reading, Window, fetch_ahead};
-use crate::{Doing, Error, ErrorKind, Result, Threads};
+use crate::schunk::{Fetched, Reading, Window};
+use crate::{Doing, Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const DOING: &str = "compute items";
 
@@ -25,7 +25,6 @@ pub(super) const ITEMS_OF_A_CALL: usize = 4096;
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     pub(super) view: &'a NDArrayView<'a>,
-    /// The size of an item in memory.
     pub(super) itemsize: usize,
 }
 
@@ -93,7 +92,6 @@ impl<'a> Context<'a> {
         Ok(bytes / size.max(1))
     }
 
-    /// Returns the readers of the boxes of the inputs that a box of the expression needs.
     pub(super) fn readers(&self) -> Vec<BoxReader<'_>> {
         let reader = |Input { view, .. }: &Input<'a>| {
             let (view, own) = (*view, view.shape());
@@ -104,12 +102,10 @@ impl<'a> Context<'a> {
         self.inputs.iter().map(reader).collect()
     }
 
-    /// Returns the chunks and blocks of the inputs on the axes of the expression, which has this shape.
     pub(super) fn layouts(&self, shape: &[u64]) -> Vec<Layout> {
         self.inputs.iter().map(|input| input.layout(shape)).collect()
     }
 
-    /// Divides the items of the expression, which has this shape and items of type `T`.
     pub(super) fn space<T>(&self, shape: &[u64]) -> Result<Space> {
         let len = shape.iter().try_fold(1u64, |all, &size| all.checked_mul(size));
         if len.is_none() && !shape.contains(&0) {
@@ -129,18 +125,8 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Calls `work` with the numbers below `count`, in ascending ranges. From a storage with a high latency, the chunks
-    /// that `wanted` adds for these numbers are fetched before, while `work` processes the numbers before them. `work`
-    /// receives the chunks of each array, and returns whether to continue.
-    pub(super) fn ahead(
-        &self,
-        count: usize,
-        wanted: impl Fn(usize, &mut Window<'_>) -> Result<()> + Sync,
-        mut work: impl FnMut(Range<usize>, &[Fetched]) -> Result<bool>,
-    ) -> Result<()> {
-        let sources = self.arrays().iter().map(|array| (array.schunk(), self.readings.of(array)));
-        let sources: Vec<_> = sources.collect();
-        fetch_ahead(&sources, count, wanted, |numbers, fetched| work(numbers, fetched))
+    pub(super) fn sources(&self) -> Vec<(&SChunk, &Reading<'a>)> {
+        self.arrays().iter().map(|array| (array.schunk(), self.readings.of(array))).collect()
     }
 
     /// Calls a closure of the method `name`. A panic becomes an error.

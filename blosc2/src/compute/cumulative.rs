@@ -8,7 +8,7 @@ use crate::ndarray::ranges::{each_part, len_of_box, whole};
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::ndarray::{NDArray, NDArrayBuilder};
 use crate::support::memory::reserve;
-use crate::{Doing, ErrorKind, Result, Threads};
+use crate::{Doing, Result, Threads};
 
 const COMPUTE: &str = "compute a cumulative result";
 
@@ -64,7 +64,6 @@ impl NDArrayBuilder {
         self.cumulative(&source.into(), axis, <T as Reducible>::times)
     }
 
-    /// Combines the items on an axis with the result before them.
     fn cumulative<T: Numeric>(
         self,
         source: &NDArrayView<'_>,
@@ -72,10 +71,7 @@ impl NDArrayBuilder {
         combine: fn(T::Sum, T) -> T::Sum,
     ) -> Result<NDArray> {
         let shape = source.shape();
-        if axis >= shape.len() {
-            let detail = format!("the array has {} axes, asked for axis {axis}", shape.len());
-            return Err(source.error(ErrorKind::InvalidArgument, detail).doing(COMPUTE));
-        }
+        source.check_axis(axis).doing(COMPUTE)?;
         let items = Items::<T>::of(source.clone()).doing(COMPUTE)?;
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T::Sum>())?;
         let (array, threads) = (source.array(), Threads::new(self.threads().max(1)));

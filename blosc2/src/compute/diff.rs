@@ -9,7 +9,7 @@ use crate::ndarray::boxes::{BoxReader, Readings};
 use crate::ndarray::ranges::extent;
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::ndarray::{NDArray, NDArrayBuilder};
-use crate::{Doing, ErrorKind, Result};
+use crate::{Doing, Result};
 
 const DIFF: &str = "compute differences";
 
@@ -45,10 +45,7 @@ impl NDArrayBuilder {
         let view = source.into();
         let items = Items::<T>::of(view.clone()).doing(DIFF)?;
         let mut shape = view.shape();
-        if axis >= shape.len() {
-            let detail = format!("the array has {} axes, asked for axis {axis}", shape.len());
-            return Err(view.error(ErrorKind::InvalidArgument, detail).doing(DIFF));
-        }
+        view.check_axis(axis).doing(DIFF)?;
         shape[axis] = shape[axis].saturating_sub(n as u64);
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
         let readings = Readings::new([view.array()])?;

@@ -47,7 +47,6 @@ pub trait Evaluated<T> {
     /// Checks dtypes and shapes, and returns the shape.
     fn shape(&self) -> Result<Vec<u64>>;
 
-    /// Returns the arrays from which the items are computed.
     fn inputs(&self) -> Vec<Input<'_>>;
 
     /// Returns the array whose items are those of the source, at the same positions.
@@ -68,14 +67,12 @@ pub trait Evaluated<T> {
     ) -> Result<&'s [T]>;
 }
 
-/// The evaluation of a source by one thread.
 pub(super) struct Worker<'c, S: Source> {
     source: &'c S,
     from: Access<'c>,
     state: S::State,
 }
 
-/// The items of a box.
 pub(super) enum Found<'a, T> {
     /// All items are equal to this item.
     Repeated(T),
@@ -87,17 +84,14 @@ impl<'c, S: Source> Worker<'c, S> {
         Self { source, from, state: S::State::default() }
     }
 
-    /// Returns the item that all items of a box repeat, if this is known without reading items.
     pub(super) fn repeated(&self, ranges: &[Range<u64>]) -> Result<Option<S::Item>> {
         self.source.repeated(&self.from, ranges)
     }
 
-    /// Prepares the computation of tiles inside a box.
     pub(super) fn prepare(&mut self, ranges: &[Range<u64>]) -> Result<()> {
         self.from.prepare(ranges)
     }
 
-    /// Computes the items of a box inside the box that was prepared last, in C order.
     pub(super) fn tile(&mut self, ranges: &[Range<u64>]) -> Result<&[S::Item]> {
         self.source.tile(&self.from, &mut self.state, ranges)
     }
@@ -234,7 +228,6 @@ impl<'a, T: Element> Items<'a, T> {
         Self { view, swapped, item: PhantomData }
     }
 
-    /// Decodes items, whose stored bytes `fill` writes.
     fn decode(&self, items: &mut [T], fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
         with_bytes_mut(items, |bytes| {
             fill(bytes)?;
@@ -298,28 +291,23 @@ impl<T: Element> Evaluated<T> for Items<'_, T> {
     }
 }
 
-impl<'a, T: Element> Operand<T> for &'a NDArray {
-    type Source = Items<'a, T>;
+macro_rules! views {
+    ($($type:ty, $operand:ident => $view:expr;)*) => {$(
+        impl<'a, T: Element> Operand<T> for $type {
+            type Source = Items<'a, T>;
 
-    fn into_source(self) -> Items<'a, T> {
-        Items::new(self.view())
-    }
+            fn into_source(self) -> Items<'a, T> {
+                let $operand = self;
+                Items::new($view)
+            }
+        }
+    )*};
 }
 
-impl<'a, T: Element> Operand<T> for NDArrayView<'a> {
-    type Source = Items<'a, T>;
-
-    fn into_source(self) -> Items<'a, T> {
-        Items::new(self)
-    }
-}
-
-impl<'a, T: Element> Operand<T> for &NDArrayView<'a> {
-    type Source = Items<'a, T>;
-
-    fn into_source(self) -> Items<'a, T> {
-        Items::new(self.clone())
-    }
+views! {
+    &'a NDArray, array => array.view();
+    NDArrayView<'a>, view => view;
+    &NDArrayView<'a>, view => view.clone();
 }
 
 /// An operand of items in memory: a slice of items in C order, and their shape.
@@ -433,10 +421,8 @@ numbers! { num_complex::Complex<f32> num_complex::Complex<f64> }
 
 /// A closure that computes items from other items.
 pub(super) trait Function<T>: Sync {
-    /// The type of the results.
     type Output: Copy + Send + Sync;
 
-    /// Adds the results for some items.
     fn apply(
         &self,
         items: impl ExactSizeIterator<Item = T>,
@@ -444,7 +430,6 @@ pub(super) trait Function<T>: Sync {
     ) -> Result<(), BoxError>;
 }
 
-/// A closure that always returns a result.
 #[derive(Debug, Clone)]
 pub(super) struct Always<F>(pub(super) F);
 
@@ -461,7 +446,6 @@ impl<T, U: Copy + Send + Sync, F: Fn(T) -> U + Sync> Function<T> for Always<F> {
     }
 }
 
-/// A closure that can fail.
 #[derive(Debug, Clone)]
 pub(super) struct Fallible<F>(pub(super) F);
 
@@ -493,7 +477,6 @@ pub(super) struct Broadcast<S> {
     own: Vec<u64>,
 }
 
-/// The memory of a thread for an operand.
 #[derive(Debug)]
 pub(super) struct BroadcastState<S: Source> {
     state: S::State,

@@ -84,7 +84,6 @@ impl NDArrayView<'_> {
         .doing(READ)
     }
 
-    /// Returns whether the index has the same special value for all chunks of a plan.
     fn are_equal_special(&self, reading: &Reading<'_>, plan: &Plan<'_>) -> Result<bool> {
         let mut numbers = plan.chunk_numbers();
         let Some(first) = numbers.next() else { return Ok(false) };
@@ -147,7 +146,6 @@ impl NDArrayView<'_> {
         resize(bytes, len as usize).doing(READ)
     }
 
-    /// Calls `work` with the plan of a box of the view.
     fn planned<R>(
         &self,
         reading: &Reading<'_>,
@@ -155,9 +153,7 @@ impl NDArrayView<'_> {
         work: impl FnOnce(Plan<'_>) -> Result<R, Reason>,
     ) -> Result<R, Reason> {
         let region = self.region.part(ranges);
-        let now = self.array.geometry_now(reading)?;
-        let geometry = now.as_ref().unwrap_or(&self.array.geometry);
-        work(Plan::new(geometry, Items::Region(&region))?)
+        self.array.planned(reading, Items::Region(&region), work)
     }
 
     /// Returns the item that a box of the view repeats, if the chunks that contain the box store only this item. If there
@@ -259,7 +255,6 @@ impl<'a> Readings<'a> {
         &self.arrays
     }
 
-    /// Returns the claims of the files of the arrays.
     pub(super) fn gates(&self) -> impl Iterator<Item = Arc<Gate>> {
         self.arrays.iter().filter_map(|array| array.schunk.gate())
     }
@@ -272,7 +267,6 @@ impl<'a> Readings<'a> {
         }
     }
 
-    /// Returns the read of an array.
     pub(crate) fn of(&self, array: &NDArray) -> &Reading<'a> {
         &self.readings[self.index(array)]
     }
@@ -289,8 +283,8 @@ type Needed<'a> = dyn Fn(&[Range<u64>]) -> Ranges + Sync + 'a;
 
 /// Reads boxes of a view for a new array: from the array of the view, or from a larger box in memory.
 pub(crate) struct BoxReader<'a> {
-    view: &'a NDArrayView<'a>,
-    reading: &'a Reading<'a>,
+    pub(super) view: &'a NDArrayView<'a>,
+    pub(super) reading: &'a Reading<'a>,
     /// Another shape of the items, which has the same C order.
     shape: Option<&'a [u64]>,
     needed: Box<Needed<'a>>,
@@ -345,7 +339,6 @@ impl<'a> BoxReader<'a> {
         self.read(ranges, None, bytes)
     }
 
-    /// Reads a box of the array on up to this number of threads.
     fn read_on(
         &self,
         threads: usize,
@@ -401,12 +394,10 @@ impl<'a> BoxReader<'a> {
         }
     }
 
-    /// Returns the size in bytes of the items that a box of the new array needs.
     pub(super) fn needed_len(&self, ranges: &[Range<u64>]) -> u64 {
         len_of(&extent(&(self.needed)(ranges)), self.view.part().len)
     }
 
-    /// Returns the number of blocks that a box of the new array needs.
     pub(super) fn needed_blocks(&self, ranges: &[Range<u64>]) -> Result<u64> {
         let mut blocks = 0u64;
         self.each_box(&(self.needed)(ranges), &mut |ranges| {
@@ -417,7 +408,6 @@ impl<'a> BoxReader<'a> {
         Ok(blocks)
     }
 
-    /// Reads the items that a box of the new array needs into memory.
     pub(super) fn hold(&mut self, threads: usize, ranges: &[Range<u64>]) -> Result<()> {
         let (_, mut items) = self.held.take().unwrap_or_default();
         resize(&mut items, self.needed_len(ranges) as usize).doing(READ)?;
@@ -425,16 +415,6 @@ impl<'a> BoxReader<'a> {
         self.read_on(threads, &needed, None, &mut items)?;
         self.held = Some((needed, items));
         Ok(())
-    }
-
-    /// Returns the compressed chunk of the array that contains exactly the items of a box; see
-    /// [`NDArrayView::whole_chunk`].
-    pub(super) fn whole_chunk(
-        &self,
-        ranges: &[Range<u64>],
-        other: &Geometry,
-    ) -> Result<Option<Vec<u8>>> {
-        self.view.whole_chunk(self.reading, ranges, other)
     }
 }
 

@@ -4,7 +4,6 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::slice;
 use std::sync::Arc;
 
 use blosc2_format::b2nd::{Geometry, MAX_NDIM, Meta, NAME, OLD_NAME};
@@ -16,9 +15,9 @@ use super::boxes::{BoxReader, Readings, Sources};
 use super::gather::Scratch;
 use super::index::{PerAxis, sizes};
 use super::partition::{CacheSizes, partition};
-use super::places::{ItemPart, Source, len_of};
+use super::places::{ItemPart, Source};
 use super::plan::Plan;
-use super::ranges::{each_part, grown, whole};
+use super::ranges::{Ranges, each_part, grown, len_of_box, whole};
 use super::region::Region;
 use super::scatter::{ChunkWriters, Data, Team};
 use super::shape::{meta_of, stored_shape, stored_sizes};
@@ -105,17 +104,13 @@ pub struct NDArrayBuilder {
     dtype: Option<(String, usize)>,
     dtype_format: u8,
     progress: Progress,
-    /// The memory for temporary items, if it is set.
     max_memory: Option<usize>,
 }
 
-/// Receives the next items.
 pub(crate) type Put<'p, T> = dyn FnMut(&[T]) -> Result<()> + 'p;
 
-/// Stores the chunks of a new array.
 type Write<'a> = dyn FnOnce(&mut NewArray<'_>) -> Result<()> + 'a;
 
-/// Returns the data of the chunk with this index.
 type ChunkData<'a, 'd> = dyn Fn(&Team<'_>, &mut Scratch, usize) -> Result<Data<'d>> + Sync + 'a;
 
 /// Writes the items in these ranges of the new array, in C order.
@@ -124,7 +119,9 @@ type FillFrom<'a> = dyn Fn(&[BoxReader<'_>], &[Range<u64>], &mut [u8]) -> Result
 /// The memory for temporary items in bytes, if none is set.
 const MAX_MEMORY: usize = 64 << 20;
 
-/// An array that is being created.
+/// The number of items that are taken from an iterator at once.
+const PART: u64 = 4096;
+
 pub(crate) struct NewArray<'a> {
     schunk: &'a mut SChunk,
     pub(crate) geometry: &'a Geometry,
@@ -222,44 +219,44 @@ impl NewArray<'_> {
         })
     }
 
-    /// Stores the items of a one-dimensional array. `produce` passes them to its argument in order, in parts of any
-    /// length.
+    /// Stores the items. `produce` passes them to its argument in C order, in parts of any length. They are collected until
+    /// they fill the chunks at one coordinate on the first axis.
     fn in_order<T: Element>(
         &mut self,
         produce: impl FnOnce(&mut Put<'_, T>) -> Result<()>,
     ) -> Result<()> {
-        let side = self.geometry.chunk_shape()[0].max(1) as usize;
-        let (mut start, mut chunk) = (0, Vec::new());
-        let mut put = |chunk: &mut Vec<T>| {
-            let range = start..start + chunk.len() as u64;
-            start = range.end;
-            self.store_box(slice::from_ref(&range), &bytes_of(chunk), push)?;
-            chunk.clear();
-            Ok(())
+        let (shape, chunk) = (self.geometry.shape(), self.geometry.chunk_shape());
+        let (mut rows, mut slab) = (whole(shape), Vec::new());
+        let move_to = |rows: &mut Ranges, start: u64| {
+            if let Some(first) = rows.first_mut() {
+                *first = start..shape[0].min(start + chunk[0]);
+            }
         };
+        move_to(&mut rows, 0);
         produce(&mut |mut items| {
             while !items.is_empty() {
-                let (part, rest) = items.split_at(items.len().min(side - chunk.len()));
-                reserve(&mut chunk, part.len()).doing(MAKE)?;
-                chunk.extend_from_slice(part);
+                let count = len_of_box(&rows) as usize;
+                let (part, rest) = items.split_at(items.len().min(count - slab.len()));
+                reserve(&mut slab, part.len()).doing(MAKE)?;
+                slab.extend_from_slice(part);
                 items = rest;
-                if chunk.len() == side {
-                    put(&mut chunk)?;
+                if slab.len() == count {
+                    self.store_box(&rows, &bytes_of(&slab), push)?;
+                    slab.clear();
+                    let end = rows.first().map_or(0, |first| first.end);
+                    move_to(&mut rows, end);
                 }
             }
             Ok(())
-        })?;
-        if chunk.is_empty() { Ok(()) } else { put(&mut chunk) }
+        })
     }
 
-    /// Stores the items of a box of complete chunks in C order.
     fn store_box(&mut self, ranges: &[Range<u64>], bytes: &[u8], store: StoreChunk) -> Result<()> {
         let (geometry, region) = (self.geometry, Region::of_box(ranges.iter().cloned()));
         let item = ItemPart::whole(geometry.typesize());
         self.store_all(&Source::new(Plan::of_region(geometry, &region), item, bytes), store)
     }
 
-    /// Stores the items of a source, which fill complete chunks.
     fn store_all(&mut self, source: &Source<'_, '_>, store: StoreChunk) -> Result<()> {
         let numbers: Vec<usize> = source.plan().chunk_numbers().collect();
         let data: &ChunkData<'_, '_> =
@@ -313,7 +310,6 @@ impl NewArray<'_> {
 /// Stores a compressed chunk with this index, and returns its buffer if it can be reused.
 type StoreChunk = fn(&mut SChunk, usize, Vec<u8>) -> Result<Vec<u8>>;
 
-/// Appends a chunk.
 fn push(schunk: &mut SChunk, _: usize, chunk: Vec<u8>) -> Result<Vec<u8>> {
     schunk.push_made(chunk)
 }
@@ -622,7 +618,6 @@ impl NDArrayBuilder {
         Ok((text.clone(), *size))
     }
 
-    /// Returns the text of the dtype that the builder sets, and the size of an item.
     fn dtype_of_bytes(&self) -> Result<(String, usize)> {
         self.dtype.clone().ok_or_else(|| {
             let detail = "the items are bytes, and the builder sets no dtype";
@@ -663,36 +658,24 @@ impl NDArrayBuilder {
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
         let order = self.order(shape, &dtype, typesize)?;
         order.make(Box::new(|new| {
-            let geometry = new.geometry;
+            let len = new.geometry.len();
             let wrong = |what: &str| {
-                let detail = format!(
-                    "the iterator has {what} than the {} items of the shape",
-                    geometry.len()
-                );
+                let detail = format!("the iterator has {what} than the {len} items of the shape");
                 Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail))
             };
-            let rows = shape.first().copied().unwrap_or(1);
-            let step = geometry.chunk_shape().first().copied().unwrap_or(1).max(1);
-            // An array without items has no rows to write.
-            let rows = if geometry.is_empty() { 0 } else { rows };
-            let row = len_of(shape.get(1..).unwrap_or_default(), 1);
-            let mut slab: Vec<T> = Vec::new();
-            for start in (0..rows).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
-                let end = rows.min(start + step);
-                let count = usize::try_from((end - start) * row).unwrap_or(usize::MAX);
-                slab.clear();
-                reserve(&mut slab, count).doing(MAKE)?;
-                slab.extend(items.by_ref().take(count));
-                if slab.len() < count {
-                    return wrong("fewer");
+            let (mut left, mut part) = (len, Vec::new());
+            new.in_order(|put| {
+                while left > 0 {
+                    part.clear();
+                    part.extend(items.by_ref().take(left.min(PART) as usize));
+                    if part.is_empty() {
+                        return wrong("fewer");
+                    }
+                    left -= part.len() as u64;
+                    put(&part)?;
                 }
-                let mut ranges: Vec<Range<u64>> = shape.iter().map(|&size| 0..size).collect();
-                if let Some(first) = ranges.first_mut() {
-                    *first = start..end;
-                }
-                new.store_box(&ranges, &bytes_of(&slab), push)?;
-            }
-            if items.next().is_some() { wrong("more") } else { Ok(()) }
+                if items.next().is_some() { wrong("more") } else { Ok(()) }
+            })
         }))
     }
 
@@ -706,9 +689,10 @@ impl NDArrayBuilder {
         fill: impl FnOnce(&S, &mut NewArray<'_>) -> Result<()>,
     ) -> Result<NDArray> {
         let order = self.limited_as(sources.readings()).order(shape, dtype, typesize)?;
-        order.builder.place(&order.cparams, sources, |store, sources| {
-            order.fill(store, sources.readings(), Box::new(|new| fill(sources, new)))
-        })
+        let order = &order;
+        let fill =
+            move |store| order.fill(store, sources.readings(), Box::new(|new| fill(&sources, new)));
+        order.builder.place(&order.cparams, Box::new(fill))
     }
 
     /// Creates a one-dimensional array of `len` items. `produce` passes the items to its last argument in order, in
@@ -740,7 +724,7 @@ impl NDArrayBuilder {
         fill: impl FnOnce(Box<dyn Store>, &S) -> Result<SChunk>,
     ) -> Result<NDArray> {
         let (dtype, _) = self.dtype_of_type(ItemType::of::<T>())?;
-        self.place(&self.cparams_for(&dtype), sources, fill)
+        self.place(&self.cparams_for(&dtype), Box::new(move |store| fill(store, &sources)))
     }
 
     /// Fills the store of a new one-dimensional array of `len` items; see [`in_order`](Self::in_order).
@@ -756,12 +740,10 @@ impl NDArrayBuilder {
         order.fill(store, readings, Box::new(|new| new.in_order(produce)))
     }
 
-    /// The memory for temporary items in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.max_memory.unwrap_or(MAX_MEMORY)
     }
 
-    /// The number of threads that create an array.
     pub(crate) fn threads(&self) -> usize {
         let threads = self.options.cparams.as_ref().map_or(Threads::ONE, |params| params.threads);
         closures::threads(threads.for_any()).unsigned_abs().into()
@@ -773,7 +755,6 @@ impl NDArrayBuilder {
         Some(if parent.as_os_str().is_empty() { ".".into() } else { parent })
     }
 
-    /// The path of the target, if it is a path.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         self.target.as_ref()?.lock().as_ref()?.path().map(Path::to_owned)
     }
@@ -954,7 +935,6 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Whether the builder sets compression parameters.
     pub(super) fn has_cparams(&self) -> bool {
         self.options.cparams.is_some()
     }
@@ -1042,12 +1022,10 @@ impl NDArrayBuilder {
         Ok(Order { geometry, params, cparams, dtype: dtype.to_owned(), builder: self })
     }
 
-    /// Parses the text of a dtype; `None` if the text cannot be parsed.
     fn parsed(&self, dtype: &str) -> Option<Dtype> {
         if self.dtype_format == NUMPY_FORMAT { Dtype::parse(dtype).ok() } else { None }
     }
 
-    /// Returns the compression parameters for items of this dtype.
     fn cparams_for(&self, dtype: &str) -> CParams {
         self.options.cparams.clone().unwrap_or_else(|| {
             let is_text = |dtype: Dtype| dtype.kind() == Some(Kind::Unicode);
@@ -1070,7 +1048,6 @@ fn side(shape: &impl PerAxis) -> Vec<u64> {
     (0..shape.ndim()).map(|axis| u64::try_from(shape.along(axis)).unwrap_or(u64::MAX)).collect()
 }
 
-/// A checked specification of a new array.
 pub(super) struct Order {
     geometry: Geometry,
     params: Resolved,
@@ -1096,7 +1073,7 @@ impl Order {
     fn make(mut self, write: Box<Write<'_>>) -> Result<NDArray> {
         self.builder.progress = Progress::default();
         let none = Readings::default();
-        self.builder.place(&self.cparams, none, |store, none| self.fill(store, none, write))
+        self.builder.place(&self.cparams, Box::new(|store| self.fill(store, &none, write)))
     }
 
     /// Creates the super-chunk in a store. `write` stores the chunks.
@@ -1137,17 +1114,8 @@ impl Order {
 
 impl NDArrayBuilder {
     /// Creates an array with these parameters at the target. `fill` creates the super-chunk in the store that it receives.
-    fn place<S: Sources>(
-        &self,
-        cparams: &CParams,
-        sources: S,
-        fill: impl FnOnce(Box<dyn Store>, &S) -> Result<SChunk>,
-    ) -> Result<NDArray> {
-        // The closure owns the sources, so that they are dropped before the target is replaced, which can be one of them.
-        self.place_by(cparams, Box::new(move |store| fill(store, &sources)))
-    }
-
-    fn place_by(
+    /// `fill` owns the sources, so that they are dropped before the target is replaced, which can be one of them.
+    fn place(
         &self,
         cparams: &CParams,
         fill: Box<dyn FnOnce(Box<dyn Store>) -> Result<SChunk> + '_>,

@@ -38,22 +38,14 @@ impl NDArrayBuilder {
         let shape = &sizes(&shape, "shape").doing(MAKE)?[..];
         let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
             let mut index: Vec<u64> = ranges.iter().map(|range| range.start).collect();
-            // One row of the block at a time.
-            let (len, first) =
-                ranges.last().map_or((1, 0), |range| (range.end - range.start, range.start));
-            let mut row = Vec::new();
-            for to in bytes.chunks_exact_mut(len as usize * size_of::<T>()) {
-                row.clear();
-                for at in first..first + len {
-                    if let Some(last) = index.last_mut() {
-                        *last = at;
-                    }
-                    row.push(item(S::index(&index)));
+            let mut items = Vec::with_capacity(bytes.len() / size_of::<T>());
+            loop {
+                items.push(item(S::index(&index)));
+                if !next_index(&mut index, ranges) {
+                    break;
                 }
-                to.copy_from_slice(&bytes_of(&row));
-                let outer = index.len().saturating_sub(1);
-                next_index(&mut index[..outer], &ranges[..outer]);
             }
+            bytes.copy_from_slice(&bytes_of(&items));
             Ok(())
         };
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
@@ -192,7 +184,7 @@ impl NDArrayBuilder {
         };
         let dtype = view.dtype().filter(|dtype| dtype.size() == view.part().len);
         let dtype = dtype.ok_or_else(wrong)?;
-        let number = number_of::<T>(dtype).ok_or_else(wrong)?;
+        let numbers = numbers_of::<T>(dtype).ok_or_else(wrong)?;
         let swapped = dtype.swap_plan().map_err(|_| wrong())?;
         let (builder, readings) = (self.cut_like(&view)?, Readings::new([array])?);
         let (name, size) = (T::dtype().to_string(), size_of::<T>());
@@ -203,8 +195,7 @@ impl NDArrayBuilder {
                 let mut from = Vec::new();
                 readers[0].read_to(ranges, &mut from)?;
                 swapped.apply(&mut from);
-                let items: Vec<T> = from.chunks_exact(dtype.size()).map(number).collect();
-                bytes.copy_from_slice(&bytes_of(&items));
+                bytes.copy_from_slice(&bytes_of(&numbers(&from)));
                 Ok(())
             })
         })
@@ -260,7 +251,6 @@ impl NDArrayBuilder {
         sources: impl IntoIterator<Item = impl Into<NDArrayView<'a>>>,
         axis: usize,
     ) -> Result<NDArray> {
-        let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, MAKE, detail);
         let mut placed: Vec<(NDArrayView<'a>, Ranges)> = Vec::new();
         let mut shape = Vec::new();
         for view in sources.into_iter().map(Into::into) {
@@ -270,10 +260,9 @@ impl NDArrayBuilder {
                 Some((first, _)) => {
                     own.check_joins((first, &first.shape()), Some(axis)).doing(MAKE)?;
                 }
-                None if axis < ranges.len() => (shape, shape[axis]) = (own.shape(), 0),
                 None => {
-                    let ndim = ranges.len();
-                    return Err(invalid(format!("the arrays have {ndim} axes, got axis {axis}")));
+                    own.check_axis(axis).doing(MAKE)?;
+                    (shape, shape[axis]) = (own.shape(), 0);
                 }
             }
             let end = shape[axis].saturating_add(ranges[axis].end);
@@ -282,7 +271,8 @@ impl NDArrayBuilder {
             placed.push((own, ranges));
         }
         let Some((first, _)) = placed.first() else {
-            return Err(invalid("there is no array to join".to_owned()));
+            let detail = "there is no array to join";
+            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
         };
         let as_is = !self.has_cparams();
         if first.is_array() {
@@ -367,7 +357,6 @@ mod sealed {
         /// Returns the number of steps from `start` (inclusive) to `end` (exclusive); `None` if it is not a finite
         /// number.
         fn count(start: Self, end: Self, step: Self) -> Option<u64>;
-        /// Returns the number after `index` steps.
         fn nth(start: Self, step: Self, index: u64) -> Self;
         /// Returns the number after `index` of `last` equal steps from `start` to `end`.
         fn between(start: Self, end: Self, index: u64, last: u64) -> Self;
@@ -376,7 +365,6 @@ mod sealed {
         fn multiply(to: &mut [Self], a: &[Self], b: &[Self], sizes: [usize; 3])
         where
             Self: Sized;
-        /// Returns whether the number is finite.
         fn is_number(self) -> bool {
             true
         }
@@ -384,26 +372,27 @@ mod sealed {
 }
 
 macro_rules! numbers {
-    ($($type:ty)*) => {$(
+    ($($type:ty)*, $number:ident => $converted:expr) => {$(
         impl Number for $type {}
 
         impl sealed::Number for $type {
-            fn from_int(number: i64) -> Self {
-                number as Self
+            fn from_int($number: i64) -> Self {
+                $converted
             }
 
-            fn from_uint(number: u64) -> Self {
-                number as Self
+            fn from_uint($number: u64) -> Self {
+                $converted
             }
 
-            fn from_float(number: f64) -> Self {
-                number as Self
+            fn from_float($number: f64) -> Self {
+                $converted
             }
         }
     )*};
 }
 
-numbers! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }
+numbers! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64, number => number as Self }
+numbers! { bool, number => number != Default::default() }
 
 /// A number type that [`NDArrayBuilder::arange`], [`NDArrayBuilder::linspace`], [`NDArrayBuilder::matmul`] and
 /// [`NDArrayBuilder::tensordot`] accept. This trait is sealed.
@@ -521,34 +510,23 @@ macro_rules! floats {
 integers! { u8 i8 u16 i16 u32 i32 u64 i64 }
 floats! { f32, matrixmultiply::sgemm; f64, matrixmultiply::dgemm; }
 
-impl Number for bool {}
+/// Converts the bytes of items, in native byte order, to numbers.
+type Convert<T> = fn(&[u8]) -> Vec<T>;
 
-impl sealed::Number for bool {
-    fn from_int(number: i64) -> Self {
-        number != 0
-    }
-
-    fn from_uint(number: u64) -> Self {
-        number != 0
-    }
-
-    fn from_float(number: f64) -> Self {
-        number != 0.0
-    }
-}
-
-/// Returns the function that converts the bytes of an item of this dtype, in native byte order, to a number.
-pub(super) fn number_of<T: Number>(dtype: &Dtype) -> Option<fn(&[u8]) -> T> {
+/// Returns the conversion of items of this dtype.
+pub(super) fn numbers_of<T: Number>(dtype: &Dtype) -> Option<Convert<T>> {
     macro_rules! from {
         ($from:ident $type:ty as $wide:ty) => {
             |bytes| {
-                let bytes = bytes.first_chunk().copied().unwrap_or_default();
-                T::$from(<$wide>::from(<$type>::from_ne_bytes(bytes)))
+                let items = bytes.as_chunks().0.iter().copied();
+                items.map(|item| T::$from(<$wide>::from(<$type>::from_ne_bytes(item)))).collect()
             }
         };
     }
     Some(match (dtype.kind()?, dtype.size()) {
-        (Kind::Bool, 1) => |bytes| T::from_uint(u64::from(bytes[0] != 0)),
+        (Kind::Bool, 1) => {
+            |bytes| bytes.iter().map(|&byte| T::from_uint((byte != 0).into())).collect()
+        }
         (Kind::Int, 1) => from!(from_int i8 as i64),
         (Kind::Int, 2) => from!(from_int i16 as i64),
         (Kind::Int, 4) => from!(from_int i32 as i64),

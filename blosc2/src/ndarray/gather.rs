@@ -51,7 +51,6 @@ impl Reused for Scratch {
 /// The size of the plan of a block in bytes. It counts as temporary memory, because a file may have blocks of one item.
 const PLANNED: u64 = 64;
 
-/// The state and settings of reads of an array.
 #[derive(Debug)]
 pub(super) struct Readers {
     pub(super) cache: Option<Cache>,
@@ -65,19 +64,16 @@ impl Readers {
         readers
     }
 
-    /// Sets the parameters, and drops the blocks of the cache.
     pub(super) fn set_params(&mut self, params: &DParams) {
         self.cache = (params.cache > 0).then(|| Cache::new(params.cache));
     }
 
-    /// Drops all blocks of the cache.
     pub(super) fn clear_cache(&mut self) {
         if let Some(cache) = &mut self.cache {
             cache.clear();
         }
     }
 
-    /// Reads the items of the plan of a sink.
     pub(super) fn gather(
         &self,
         (schunk, reading, fetched): (&SChunk, &Reading<'_>, &Fetched),
@@ -147,7 +143,6 @@ fn add_block(ranges: &mut AxisVec<Range<usize>>, number: usize, len: usize) {
     }
 }
 
-/// A read.
 struct Gathering<'a> {
     schunk: &'a SChunk,
     reading: &'a Reading<'a>,
@@ -281,7 +276,6 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Adds a block to the cache.
     fn keep(&self, chunk: usize, block: usize, bytes: &[u8]) {
         if let Some(cache) = &self.cache {
             cache.keep(chunk, block, bytes);

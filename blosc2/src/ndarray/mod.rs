@@ -464,7 +464,6 @@ impl NDArray {
         Ok(self.reload()? || changed)
     }
 
-    /// Re-reads the shape from the frame, and returns whether it has changed.
     fn reload(&mut self) -> Result<bool> {
         let reading = self.schunk.reading()?;
         let now = parse(&reading, &self.schunk).map_err(|error| self.schunk.at(error))?;
@@ -555,7 +554,6 @@ impl AsRef<SChunk> for NDArray {
 #[derive(Debug, Clone, PartialEq)]
 struct Notation {
     text: String,
-    /// The notation of the text.
     format: u8,
     /// The parsed dtype; `None` if the text cannot be parsed.
     dtype: Option<Dtype>,
@@ -570,7 +568,6 @@ struct Change<'a> {
     writers: &'a ChunkWriters,
 }
 
-/// Parses the shapes and the dtype from the metalayer, and checks them against the chunks.
 fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Notation>)> {
     let invalid = |detail: String| Error::new(ErrorKind::InvalidData, OPEN, detail);
     let Some(meta) = reading.array_meta() else {
@@ -599,7 +596,6 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
     Ok((geometry, dtype))
 }
 
-/// Checks that the chunk shape, the block shape and the typesize have not changed.
 fn check_cut(known: &Geometry, now: &Geometry) -> Result<(), Reason> {
     let cut = |geometry: &Geometry| {
         (geometry.chunk_shape().to_vec(), geometry.block_shape().to_vec(), geometry.typesize())
@@ -612,7 +608,6 @@ fn check_cut(known: &Geometry, now: &Geometry) -> Result<(), Reason> {
     Err(Reason::new(ErrorKind::InvalidData, detail))
 }
 
-/// Returns the geometry of an array of at most `chunks` chunks.
 fn cut(
     meta: &Meta,
     typesize: usize,

@@ -11,7 +11,6 @@ pub(crate) type Ranges = Vec<Range<u64>>;
 /// A box in a larger array: the index of its first item, and the shape of the larger array.
 pub(crate) type Place = (Vec<u64>, Vec<u64>);
 
-/// Returns the sizes of a box.
 pub(crate) fn extent(ranges: &[Range<u64>]) -> Vec<u64> {
     ranges.iter().map(|range| range.end - range.start).collect()
 }

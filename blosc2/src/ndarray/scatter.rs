@@ -22,7 +22,6 @@ use crate::{Doing, Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const WRITE: &str = "write to an array";
 
-/// The encoder and the memory of one thread.
 #[derive(Debug)]
 pub(super) struct ChunkWriter {
     encoder: Encoder,
@@ -56,12 +55,10 @@ pub(crate) enum Data<'a> {
 }
 
 impl ChunkWriters {
-    /// Drops all writers, so that the next write creates new ones.
     pub(super) fn clear(&mut self) {
         self.0.get_mut().clear();
     }
 
-    /// Prepares the writers for `count` chunks of an array.
     pub(super) fn team<'a>(
         &'a self,
         schunk: &SChunk,
@@ -85,7 +82,6 @@ impl ChunkWriters {
     }
 }
 
-/// The writers that compress chunks of an array.
 pub(crate) struct Team<'a> {
     writers: &'a ChunkWriters,
     pub(crate) geometry: &'a Geometry,
@@ -96,12 +92,10 @@ pub(crate) struct Team<'a> {
     closures: bool,
     /// The files that are read or changed during the compression.
     gates: Vec<Arc<Gate>>,
-    /// Memory for compressed chunks.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Team<'_> {
-    /// Adds files that are read during the compression.
     pub(super) fn beside(mut self, gates: impl Iterator<Item = Arc<Gate>>) -> Self {
         self.gates.extend(gates);
         self
@@ -136,7 +130,15 @@ impl Team<'_> {
             let calling: Vec<_> = gates.map(|gate| gate.calling()).collect();
             // Only closures use the index of the chunk.
             let place = match self.closures {
-                true => self.place(index(number)),
+                true => {
+                    let index = index(number);
+                    let start = (index as u64).saturating_mul(self.geometry.chunk_len() as u64);
+                    ChunkPlace {
+                        index: Some(index),
+                        start: Some(start),
+                        array: Some(self.geometry),
+                    }
+                }
                 false => ChunkPlace::default(),
             };
             encoder.compress_to(bytes, place, &mut chunk)?;
@@ -152,9 +154,19 @@ impl Team<'_> {
         })
     }
 
-    fn place(&self, index: usize) -> ChunkPlace<'_> {
-        let start = (index as u64).saturating_mul(self.geometry.chunk_len() as u64);
-        ChunkPlace { index: Some(index), start: Some(start), array: Some(self.geometry) }
+    /// Compresses the chunks, and returns them in order; see [`pack`](Self::pack).
+    pub(super) fn pack_all<'d>(
+        &self,
+        index: impl Fn(usize) -> usize + Sync,
+        data: impl Fn(&mut Scratch, usize) -> Result<Data<'d>> + Sync,
+    ) -> Result<Vec<Vec<u8>>> {
+        let mut chunks = Vec::with_capacity(self.count);
+        self.pack(index, data, |mut chunk| {
+            chunk.shrink_to_fit();
+            chunks.push(chunk);
+            Ok(Vec::new())
+        })?;
+        Ok(chunks)
     }
 
     /// Returns the data of a chunk of the plan of a source, with padding. `base` stores the old items in the scratch,
@@ -219,7 +231,6 @@ impl Team<'_> {
         )
     }
 
-    /// Fills the scratch with the zeros of one chunk.
     fn zeros(&self, scratch: &mut Scratch) -> Result<()> {
         scratch.chunk.clear();
         resize(&mut scratch.chunk, self.geometry.chunk_len()).doing(WRITE)
@@ -255,7 +266,7 @@ impl Team<'_> {
         if as_is
             && let [(reader, (part, place))] = &parts[..]
             && extent(part) == place.1
-            && let Some(chunk) = reader.whole_chunk(part, self.geometry)?
+            && let Some(chunk) = reader.view.whole_chunk(reader.reading, part, self.geometry)?
         {
             return Ok(Data::Compressed(chunk));
         }
@@ -346,8 +357,7 @@ impl NDArray {
             if !touched.iter().all(|(_, covers)| *covers) {
                 schunk.check_unfiltered()?;
             }
-            let mut chunks = Vec::with_capacity(touched.len());
-            {
+            let chunks = {
                 let reading = schunk.reading()?;
                 let team = writers.team(schunk, geometry, touched.len())?;
                 let data = |scratch: &mut Scratch, number: usize| {
@@ -356,13 +366,8 @@ impl NDArray {
                     };
                     team.fill(&source, number, scratch, base)
                 };
-                let index = |number: usize| touched[number].0;
-                team.pack(index, data, |mut chunk| {
-                    chunk.shrink_to_fit();
-                    chunks.push(chunk);
-                    Ok(Vec::new())
-                })?;
-            }
+                team.pack_all(|number| touched[number].0, data)?
+            };
             let numbered = touched.iter().zip(chunks);
             Ok(schunk
                 .put(numbered.map(|((number, _), chunk)| (*number, chunk.into())).collect())?)

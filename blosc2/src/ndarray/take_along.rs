@@ -7,13 +7,14 @@ use std::{iter, mem};
 use parking_lot::Mutex;
 
 use super::boxes::Readings;
-use super::copy::number_of;
+use super::copy::numbers_of;
+use super::index::position_of;
 use super::places::len_of;
 use super::ranges::{each_part, extent, grown, own_ranges, strides_of, whole};
 use super::view::{Grid, NDArrayView};
 use super::{NDArray, NDArrayBuilder, parallel};
 use crate::dtype::Kind;
-use crate::support::memory::{reserve, resize};
+use crate::support::memory::resize;
 use crate::{Doing, ErrorKind, Result, Threads};
 
 const TAKE: &str = "take items of an array";
@@ -55,10 +56,7 @@ impl NDArrayBuilder {
     ) -> Result<NDArray> {
         let (view, indices) = (source.into(), indices.into());
         let (own, asked) = (view.shape(), indices.shape());
-        let invalid = |detail| Err(view.error(ErrorKind::InvalidArgument, detail).doing(TAKE));
-        if axis >= own.len() {
-            return invalid(format!("the array has {} axes, asked for axis {axis}", own.len()));
-        }
+        view.check_axis(axis).doing(TAKE)?;
         let along = |(number, (&own, &asked))| match number == axis || own == 1 || own == asked {
             true => Some(asked),
             false => (asked == 1).then_some(own),
@@ -67,15 +65,15 @@ impl NDArrayBuilder {
         let Some(shape) = shape.filter(|_| own.len() == asked.len()) else {
             let detail =
                 format!("the shapes {own:?} and {asked:?} differ on an axis other than {axis}");
-            return invalid(detail);
+            return Err(view.error(ErrorKind::InvalidArgument, detail).doing(TAKE));
         };
         let integer = indices.dtype().filter(|dtype| {
             matches!(dtype.kind(), Some(Kind::Int | Kind::UInt))
                 && dtype.size() == indices.part().len
         });
         let conversion = integer
-            .and_then(|dtype| Some((dtype, number_of::<i64>(dtype)?, dtype.swap_plan().ok()?)));
-        let Some((dtype, number, swapped)) = conversion else {
+            .and_then(|dtype| Some((dtype, numbers_of::<i64>(dtype)?, dtype.swap_plan().ok()?)));
+        let Some((dtype, numbers, swapped)) = conversion else {
             let detail = format!("the indices are {}, expected integers", indices.dtype_text().0);
             return Err(indices.error(ErrorKind::TypeMismatch, detail).doing(TAKE));
         };
@@ -83,16 +81,8 @@ impl NDArrayBuilder {
         let size = own[axis];
         // The position of an index on the axis.
         let position = |at: i64| {
-            let place = match at {
-                0.. => Some(at as u64),
-                _ if is_large => None,
-                _ => size.checked_sub(at.unsigned_abs()),
-            };
-            place.filter(|place| *place < size).ok_or_else(|| {
-                let shown = if is_large { (at as u64).to_string() } else { at.to_string() };
-                let detail = format!("axis {axis} has {size} items, asked for index {shown}");
-                view.error(ErrorKind::OutOfBounds, detail).doing(TAKE)
-            })
+            let at = if is_large { i128::from(at as u64) } else { at.into() };
+            position_of(at, (axis, size)).map_err(|error| view.array.schunk.at(error)).doing(TAKE)
         };
         let (memory, threads) = (self.memory() as u64, self.threads().max(1));
         let all_threads = Threads::new(threads);
@@ -121,36 +111,57 @@ impl NDArrayBuilder {
             each_part(&whole(&shape), &sides, &mut |ranges| {
                 let mut from = own_ranges(&asked, ranges);
                 from[axis] = ranges[axis].clone();
-                let (mut found, mut positions) = (Vec::new(), Vec::new());
+                let mut found = Vec::new();
                 indices.read_to(all_threads, readings.of(indices.array), &from, &mut found)?;
                 swapped.apply(&mut found);
-                reserve(&mut positions, found.len() / dtype.size()).doing(TAKE)?;
+                let positions = numbers(&found).into_iter().map(position);
+                let positions = positions.collect::<Result<Vec<u64>>>()?;
+                drop(found);
                 // For each chunk of the source on the axis, the range of the positions in it.
                 let mut needed: BTreeMap<u64, Range<u64>> = BTreeMap::new();
-                for index in found.chunks_exact(dtype.size()) {
-                    let at = position(number(index))?;
+                for &at in &positions {
                     let range = needed.entry((at + offset) / chunk).or_insert(at..at + 1);
                     *range = range.start.min(at)..range.end.max(at + 1);
-                    positions.push(at);
                 }
                 let mut bytes = Vec::new();
                 resize(&mut bytes, len_of(&extent(ranges), typesize) as usize).doing(TAKE)?;
-                let position_steps = strides_of(&extent(&from));
+                let (sizes, last) = (extent(ranges), shape.len() - 1);
+                let (len, position_steps) = (sizes[last] as usize, strides_of(&extent(&from)));
+                // Copies the items of the result from the item `number` on whose positions are in a box of the source, one
+                // row, or a part of it, at a time.
+                let copy =
+                    |items: &[u8], from: &[Range<u64>], mut number: usize, mut to: &mut [u8]| {
+                        let (range, steps) = (&from[axis], strides_of(&extent(from)));
+                        while !to.is_empty() {
+                            let (mut outer, column) = (number / len, number % len);
+                            let (mut position, mut place) = (0, 0);
+                            for other in (0..last).rev() {
+                                let index = outer % sizes[other] as usize;
+                                outer /= sizes[other] as usize;
+                                position += index * position_steps[other];
+                                place += if other == axis { 0 } else { index * steps[other] };
+                            }
+                            let step = if last == axis { 0 } else { steps[last] };
+                            let count = (len - column).min(to.len() / typesize);
+                            let (row, rest) = mem::take(&mut to).split_at_mut(count * typesize);
+                            for (to, column) in row.chunks_exact_mut(typesize).zip(column..) {
+                                let at = positions[position + column * position_steps[last]];
+                                if range.contains(&at) {
+                                    let along = (at - range.start) as usize * steps[axis];
+                                    let from = (place + column * step + along) * typesize;
+                                    to.copy_from_slice(&items[from..from + typesize]);
+                                }
+                            }
+                            (number, to) = (number + count, rest);
+                        }
+                    };
                 let side = (memory / 4 / row(ranges)).max(1);
+                let part = bytes.len().div_ceil(threads * typesize);
                 let (mut from, mut items) = (own_ranges(&own, ranges), Vec::new());
                 for Range { mut start, end } in needed.into_values() {
                     while start < end {
                         from[axis] = start..end.min(start + side);
                         view.read_to(all_threads, readings.of(view.array), &from, &mut items)?;
-                        let taking = Taking {
-                            shape: &extent(ranges),
-                            axis,
-                            positions: (&positions, &position_steps),
-                            range: from[axis].clone(),
-                            items: (&items, &strides_of(&extent(&from))),
-                            typesize,
-                        };
-                        let part = bytes.len().div_ceil(threads * typesize);
                         let parts = bytes.chunks_mut(part * typesize).map(Mutex::new);
                         let parts: Vec<_> = parts.collect();
                         parallel::each(
@@ -158,7 +169,7 @@ impl NDArrayBuilder {
                             parts.len(),
                             || Ok(()),
                             |(), number| {
-                                taking.take(number * part, &mut parts[number].lock());
+                                copy(&items, &from, number * part, &mut parts[number].lock());
                                 Ok(())
                             },
                         )?;
@@ -168,52 +179,5 @@ impl NDArrayBuilder {
                 new.put(ranges, &bytes)
             })
         })
-    }
-}
-
-/// The copy of the items of a part of the result whose positions are in a box of the source.
-struct Taking<'a> {
-    /// The shape of the part of the result.
-    shape: &'a [u64],
-    axis: usize,
-    /// The positions on the axis, and their strides.
-    positions: (&'a [u64], &'a [usize]),
-    /// The range of the box on the axis.
-    range: Range<u64>,
-    /// The items of the box, and their strides in items.
-    items: (&'a [u8], &'a [usize]),
-    typesize: usize,
-}
-
-impl Taking<'_> {
-    /// Copies the items of the result from the item `number` on, in C order.
-    fn take(&self, mut number: usize, mut bytes: &mut [u8]) {
-        let Self { shape, axis, range, typesize, .. } = self;
-        let ((positions, position_steps), (items, steps)) = (self.positions, self.items);
-        let last = shape.len() - 1;
-        let len = shape[last] as usize;
-        // The items of one row, or a part of it, at a time.
-        while !bytes.is_empty() {
-            let (mut outer, column) = (number / len, number % len);
-            let (mut position, mut place) = (0, 0);
-            for other in (0..last).rev() {
-                let index = outer % shape[other] as usize;
-                outer /= shape[other] as usize;
-                position += index * position_steps[other];
-                place += if other == *axis { 0 } else { index * steps[other] };
-            }
-            let step = if last == *axis { 0 } else { steps[last] };
-            let count = (len - column).min(bytes.len() / typesize);
-            let (row, rest) = mem::take(&mut bytes).split_at_mut(count * typesize);
-            for (to, column) in row.chunks_exact_mut(*typesize).zip(column..) {
-                let at = positions[position + column * position_steps[last]];
-                if range.contains(&at) {
-                    let along = (at - range.start) as usize * steps[*axis];
-                    let from = (place + column * step + along) * typesize;
-                    to.copy_from_slice(&items[from..from + typesize]);
-                }
-            }
-            (number, bytes) = (number + count, rest);
-        }
     }
 }
