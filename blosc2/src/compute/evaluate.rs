@@ -197,10 +197,7 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
                             let grids = layout.axes.iter().zip(geometry.block_shape());
                             grids.into_iter().all(|(grid, block)| block.is_multiple_of(grid.block))
                         });
-                    match fits {
-                        true => team.by_blocks(scratch, number, &fill),
-                        false => team.boxed(scratch, &chunk, &fill),
-                    }
+                    team.by_boxes(scratch, number, fits, &fill)
                 })
             })
         })

@@ -155,10 +155,9 @@ impl NewArray<'_> {
         fill: &FillFrom<'_>,
     ) -> Result<()> {
         self.by_slabs(readers, |new, readers| {
-            new.by_chunks(&|team, scratch, number| {
-                let ranges = team.geometry.chunk_box(number as u64);
-                team.boxed(scratch, &ranges, &|ranges, bytes| fill(readers, ranges, bytes))
-            })
+            let is_held = readers.iter().any(BoxReader::is_held);
+            let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| fill(readers, ranges, bytes);
+            new.by_chunks(&|team, scratch, number| team.by_boxes(scratch, number, is_held, &fill))
         })
     }
 
@@ -1059,10 +1058,7 @@ pub(super) struct Order {
 
 impl Order {
     /// Creates the array from all its items. `source` returns the source that owns their plan.
-    pub(super) fn make_of<'m>(
-        self,
-        source: impl for<'p> Fn(Plan<'p>) -> Source<'m, 'p>,
-    ) -> Result<NDArray> {
+    fn make_of<'m>(self, source: impl for<'p> Fn(Plan<'p>) -> Source<'m, 'p>) -> Result<NDArray> {
         self.make(Box::new(|new| {
             let (geometry, region) = (new.geometry, Region::whole(new.geometry.shape()));
             new.store_all(&source(Plan::of_region(geometry, &region)), push)

@@ -39,9 +39,15 @@ impl NDArrayBuilder {
         let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
             let mut index: Vec<u64> = ranges.iter().map(|range| range.start).collect();
             let mut items = Vec::with_capacity(bytes.len() / size_of::<T>());
+            let (last, outer) = (ranges.last().cloned(), index.len().saturating_sub(1));
             loop {
-                items.push(item(S::index(&index)));
-                if !next_index(&mut index, ranges) {
+                for at in last.clone().unwrap_or(0..1) {
+                    if let Some(last) = index.last_mut() {
+                        *last = at;
+                    }
+                    items.push(item(S::index(&index)));
+                }
+                if !next_index(&mut index[..outer], &ranges[..outer]) {
                     break;
                 }
             }
@@ -309,8 +315,7 @@ impl NDArrayBuilder {
                     let placed = readers.iter().zip(placed.iter().map(|(_, at)| &at[..]));
                     let placed: Vec<_> = placed.collect();
                     new.by_chunks(&|team, scratch, number| {
-                        let ranges = team.geometry.chunk_box(number as u64);
-                        team.placed(scratch, &ranges, &placed, as_is, &|_, _| Ok(()))
+                        team.placed(scratch, number, &placed, as_is, &|_, _| Ok(()))
                     })
                 })
             },

@@ -156,7 +156,7 @@ fn rows<'a>(
 
 /// Copies the items of a box of the sizes `extent` from its place in one array to its place in another array. An item
 /// has `unit` values.
-pub(crate) fn copy_box<T: Copy>(
+pub(super) fn copy_box<T: Copy>(
     extent: &[u64],
     unit: usize,
     (from, (from_at, from_shape)): (&[T], &Place),

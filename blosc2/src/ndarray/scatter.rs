@@ -43,7 +43,7 @@ pub(super) struct ChunkWriters(Mutex<Vec<ChunkWriter>>);
 ///
 /// The functions that create arrays take closures as trait objects, so that these functions are compiled only once. A
 /// closure is called once for a chunk or a block, so that the cost of the call does not matter.
-pub(super) type FillBox<'a> = dyn Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync + 'a;
+type FillBox<'a> = dyn Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync + 'a;
 
 /// The data of a chunk before it is compressed.
 pub(crate) enum Data<'a> {
@@ -238,7 +238,7 @@ impl Team<'_> {
 
     /// Returns the data of a chunk, with zeros as padding. `fill` writes the items of these ranges of the array, in C
     /// order, into zeroed memory.
-    pub(crate) fn boxed<'d>(
+    pub(super) fn boxed<'d>(
         &self,
         scratch: &mut Scratch,
         ranges: &[Range<u64>],
@@ -250,32 +250,49 @@ impl Team<'_> {
         Ok(Data::Scratch)
     }
 
-    /// Returns the data of a chunk with these ranges. Its items are those of readers, whose views are at these boxes of the
-    /// array, and those that `fill` writes before. With `as_is`, a compressed chunk is used unchanged if possible.
+    /// Returns the data of a chunk. Its items are those of readers, whose views are at these boxes of the array, and those
+    /// that `fill` writes before. With `as_is`, a compressed chunk is used unchanged if possible.
     pub(super) fn placed<'d>(
         &self,
         scratch: &mut Scratch,
-        ranges: &[Range<u64>],
+        number: usize,
         readers: &[(&BoxReader<'_>, &[Range<u64>])],
         as_is: bool,
         fill: &FillBox<'_>,
     ) -> Result<Data<'d>> {
-        let parts = readers.iter().map(|(reader, at)| (reader, part_of(at, ranges)));
-        let parts: Vec<_> =
-            parts.filter(|(_, (part, _))| !part.iter().any(Range::is_empty)).collect();
-        if as_is
-            && let [(reader, (part, place))] = &parts[..]
-            && extent(part) == place.1
-            && let Some(chunk) = reader.view.whole_chunk(reader.reading, part, self.geometry)?
-        {
-            return Ok(Data::Compressed(chunk));
+        let ranges = self.geometry.chunk_box(number as u64);
+        for (reader, at) in readers.iter().filter(|_| as_is) {
+            let (part, place) = part_of(at, &ranges);
+            if extent(&part) == place.1
+                && let Some(chunk) =
+                    reader.view.whole_chunk(reader.reading, &part, self.geometry)?
+            {
+                return Ok(Data::Compressed(chunk));
+            }
         }
-        self.boxed(scratch, ranges, &|ranges, bytes| {
+        let is_held = readers.iter().any(|(reader, _)| reader.is_held());
+        self.by_boxes(scratch, number, is_held, &|ranges, bytes| {
             fill(ranges, bytes)?;
-            parts
-                .iter()
-                .try_for_each(|(reader, (part, place))| reader.read(part, Some(place), bytes))
+            readers.iter().try_for_each(|(reader, at)| match part_of(at, ranges) {
+                (part, _) if part.iter().any(Range::is_empty) => Ok(()),
+                (part, place) => reader.read(&part, Some(&place), bytes),
+            })
         })
+    }
+
+    /// Returns the data of a chunk. `fill` writes the items of the chunk, or those of each block `separately`, in C order,
+    /// into zeroed memory.
+    pub(crate) fn by_boxes<'d>(
+        &self,
+        scratch: &mut Scratch,
+        number: usize,
+        separately: bool,
+        fill: &FillBox<'_>,
+    ) -> Result<Data<'d>> {
+        match separately {
+            true => self.by_blocks(scratch, number, fill),
+            false => self.boxed(scratch, &self.geometry.chunk_box(number as u64), fill),
+        }
     }
 
     /// Returns the data of a chunk. `fill` writes the items of each block, in C order, into zeroed memory. If there are

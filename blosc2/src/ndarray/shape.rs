@@ -312,7 +312,7 @@ impl NDArray {
                     view.map(|(view, reading)| BoxReader::new(view, reading, <[_]>::to_vec));
                 let team = writers.team(schunk, &geometry, made.len())?.beside(gate.into_iter());
                 let data = |scratch: &mut Scratch, number: usize| {
-                    let (_, made) = made[number];
+                    let (chunk, made) = made[number];
                     let gather = |ranges: &[Range<u64>], bytes: &mut [u8]| {
                         let larger = extent(ranges);
                         made.from.iter().try_for_each(|from| {
@@ -336,7 +336,7 @@ impl NDArray {
                         (Some(_), _, Some(reader)) => {
                             let (placed, as_is) =
                                 ([(reader, &arriving[..])], !schunk.is_filtered());
-                            team.placed(scratch, &made.ranges, &placed, as_is, &gather)
+                            team.placed(scratch, chunk, &placed, as_is, &gather)
                         }
                         _ => team.boxed(scratch, &made.ranges, &gather),
                     }
