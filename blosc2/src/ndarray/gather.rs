@@ -11,7 +11,7 @@ use super::cache::{Blocks, Cache};
 use super::places::Sink;
 use super::plan::ChunkPlan;
 use super::selection::AxisVec;
-use super::{Pooled, Reused, parallel};
+use super::{Pooled, parallel};
 use crate::chunk::decoder::{Decoder, nan};
 use crate::closures;
 use crate::schunk::{Fetched, Reading, Wanted};
@@ -38,8 +38,8 @@ pub(crate) struct Scratch {
 /// smaller.
 const KEPT: usize = 64 << 20;
 
-impl Reused for Scratch {
-    fn trim(&mut self) {
+impl Scratch {
+    pub(super) fn trim(&mut self) {
         for memory in [&mut self.chunk, &mut self.block] {
             if memory.capacity() > KEPT {
                 *memory = Vec::new();
@@ -92,8 +92,8 @@ impl Readers {
         }
         let cache = self.cache.as_ref().map(|cache| cache.of(reading.version()));
         let scratch = || {
-            let scratch = self.scratches.lock().pop().unwrap_or_default();
-            Ok(Pooled::new(&self.scratches, scratch))
+            let value = Some(self.scratches.lock().pop().unwrap_or_default());
+            Ok(Pooled { pool: &self.scratches, trim: Scratch::trim, value })
         };
         let gather = |numbers: Range<usize>, fetched: &Fetched| {
             // The parts are small, so that at the end no thread waits long for another thread.

@@ -617,25 +617,17 @@ fn cut(
     Geometry::new(meta, typesize, &Limits { chunks, ..Limits::default() })
 }
 
-/// Memory that is reused for the next read or write.
-trait Reused {
-    /// Frees memory that is rarely needed.
-    fn trim(&mut self);
-}
-
-/// A value that returns to its pool when it is dropped.
+/// Memory that is reused for the next read or write: it returns to its pool when it is dropped.
 #[derive(Debug)]
-struct Pooled<'a, T: Reused> {
+struct Pooled<'a, T> {
     pool: &'a Mutex<Vec<T>>,
+    /// Frees memory that is rarely needed.
+    trim: fn(&mut T),
     /// `Some` until it is returned.
     value: Option<T>,
 }
 
-impl<'a, T: Reused> Pooled<'a, T> {
-    fn new(pool: &'a Mutex<Vec<T>>, value: T) -> Self {
-        Self { pool, value: Some(value) }
-    }
-
+impl<T> Pooled<'_, T> {
     fn get(&mut self) -> &mut T {
         match &mut self.value {
             Some(value) => value,
@@ -644,10 +636,10 @@ impl<'a, T: Reused> Pooled<'a, T> {
     }
 }
 
-impl<T: Reused> Drop for Pooled<'_, T> {
+impl<T> Drop for Pooled<'_, T> {
     fn drop(&mut self) {
         if let Some(mut value) = self.value.take() {
-            value.trim();
+            (self.trim)(&mut value);
             self.pool.lock().push(value);
         }
     }

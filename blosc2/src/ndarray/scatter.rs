@@ -12,7 +12,7 @@ use super::places::{ItemPart, Source};
 use super::plan::{ChunkPlan, Items, Plan};
 use super::ranges::{extent, part_of};
 use super::region::Region;
-use super::{Change, NDArray, Pooled, Reused, parallel};
+use super::{Change, NDArray, Pooled, parallel};
 use crate::chunk::encoder::Encoder;
 use crate::closures::{self, ChunkPlace};
 use crate::gate::Gate;
@@ -27,12 +27,6 @@ pub(super) struct ChunkWriter {
     encoder: Encoder,
     threads: Threads,
     scratch: Scratch,
-}
-
-impl Reused for ChunkWriter {
-    fn trim(&mut self) {
-        self.scratch.trim();
-    }
 }
 
 /// The writers of an array. They are reused for the next write.
@@ -116,7 +110,8 @@ impl Team<'_> {
             let found = found.map(|index| pool.swap_remove(index));
             drop(pool);
             let none_free = || Error::new(ErrorKind::Library, WRITE, "all encoders are in use");
-            Ok(Pooled::new(&self.writers.0, found.ok_or_else(none_free)?))
+            let value = Some(found.ok_or_else(none_free)?);
+            Ok(Pooled { pool: &self.writers.0, trim: |writer| writer.scratch.trim(), value })
         };
         let pack = |writer: &mut Pooled<'_, ChunkWriter>, number: usize| {
             let ChunkWriter { encoder, scratch, .. } = writer.get();
