@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::LazyExpr;
+use super::context::Access;
 use super::source::{Operand, Worker, open};
 use crate::ndarray::NDArray;
-use crate::ndarray::boxes::{can_broadcast, extent, next_index, own_ranges};
+use crate::ndarray::ranges::{can_broadcast, extent, next_index, own_ranges};
 use crate::ndarray::region::{Positions, Region};
 use crate::ndarray::view::ItemType;
 use crate::support::memory::reserve;
@@ -64,8 +65,8 @@ impl NDArray {
             let detail = format!("items of the shape {own:?} cannot be broadcast to {shape:?}");
             return Err(view.error(ErrorKind::InvalidArgument, detail).doing(ASSIGN));
         }
-        let target = view.target();
-        let tiles = tiles(&view.region, self.chunk_shape());
+        let (region, field) = (view.region.clone(), view.field.clone());
+        let tiles = tiles(&region, self.chunk_shape());
         if tiles.iter().any(Vec::is_empty) {
             return Ok(());
         }
@@ -90,7 +91,7 @@ impl NDArray {
                     // The arrays of the operand are not locked during the write: two assignments in opposite directions
                     // would deadlock.
                     let context = open(&items.source, None)?;
-                    let mut worker = Worker::new(&items.source, &context, &[]);
+                    let mut worker = Worker::new(&items.source, Access::new(&context, &[], &[]));
                     worker.prepare(&ranges)?;
                     let tile = worker.tile(&ranges)?;
                     found.clear();
@@ -98,7 +99,7 @@ impl NDArray {
                     found.extend_from_slice(tile);
                     computed = needed;
                 }
-                array.write_box(&target, &ranges[added..], &found)?;
+                array.write_box((&region, &field), &ranges[added..], &found)?;
                 if !next_index(&mut number, &grid) {
                     return Ok(());
                 }

@@ -4,9 +4,9 @@
 use std::ops::Range;
 
 use super::context::DOING;
-use super::source::count;
 use super::space::{Pieces, Space};
 use crate::ndarray::index::PerAxis;
+use crate::ndarray::ranges::{extent, sides_of};
 use crate::{Error, ErrorKind, Result};
 
 /// The size in bytes that tiles grow to, so that each accumulator is used for several items of a tile.
@@ -103,7 +103,6 @@ impl AxisPlan {
         }
     }
 
-    /// Returns the sizes of the kept axes.
     pub(super) fn kept_shape(&self) -> Vec<u64> {
         self.kept.iter().map(|&axis| self.space.shape()[axis]).collect()
     }
@@ -119,33 +118,13 @@ impl AxisPlan {
         self.space.tiles(&self.kept)
     }
 
-    /// Returns the spans of the reduced axes.
     pub(super) fn spans(&self) -> Pieces<'_> {
         self.space.pieces(&self.reduced).spans()
     }
 
-    /// Divides a box of results into smaller boxes, so that the accumulators of each box need little memory.
-    pub(super) fn parts_of(&self, ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
-        let mut parts = vec![ranges.to_vec()];
-        for axis in 0..ranges.len() {
-            let Some(first) = parts.first().filter(|part| count(part) as u64 > self.most) else {
-                break;
-            };
-            let inner = count(&first[axis + 1..]) as u64;
-            let step = (self.most / inner.max(1)).max(1);
-            let cut = |part: &Vec<Range<u64>>| {
-                let Range { start, end } = part[axis];
-                let starts = (start..end).step_by(step as usize);
-                let part = part.clone();
-                starts.map(move |start| {
-                    let mut part = part.clone();
-                    part[axis] = start..end.min(start + step);
-                    part
-                })
-            };
-            parts = parts.iter().flat_map(cut).collect();
-        }
-        parts
+    /// Returns the sides of the parts of a box of results, so that the accumulators of each part need little memory.
+    pub(super) fn sides_of(&self, ranges: &[Range<u64>]) -> Vec<u64> {
+        sides_of(&extent(ranges), self.most)
     }
 
     pub(super) fn ranges(&self, kept: &[Range<u64>], reduced: &[Range<u64>]) -> Vec<Range<u64>> {

@@ -3,7 +3,6 @@
 //! Python stores them in a file beside the array, and describes them in a metalayer of the array. Only one-dimensional
 //! arrays have indexes. `blosc2-store` reads those of the columns of tables, which Python stores in another way.
 
-use std::cmp::Ordering;
 use std::ops::{Bound, Range, RangeBounds};
 
 use blosc2_format::dtype::{Field, Kind, ScalarDecoder};
@@ -22,8 +21,8 @@ const KINDS: [&str; 5] = ["summary", "full", "partial", "bucket", "opsi"];
 /// All items of a segment are NaN.
 const ALL_NAN: u8 = 1;
 
-/// A number of any type.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Numbers of one array have the same variant.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 enum Number {
     Int(i128),
     Float(f64),
@@ -38,18 +37,8 @@ impl Number {
             _ => return None,
         })
     }
-
-    /// The order of two numbers of one type; `None` if one is NaN.
-    fn order(self, other: Self) -> Option<Ordering> {
-        match (self, other) {
-            (Self::Int(one), Self::Int(other)) => Some(one.cmp(&other)),
-            (Self::Float(one), Self::Float(other)) => one.partial_cmp(&other),
-            _ => None,
-        }
-    }
 }
 
-/// A range of numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Within {
     start: Bound<Number>,
@@ -59,16 +48,12 @@ pub(super) struct Within {
 impl Within {
     /// Returns `None` for the range of all items, which includes NaN.
     pub(super) fn new<T: Element>(range: &impl RangeBounds<T>) -> Option<Self> {
-        let number = |bound: Bound<&T>| {
-            Some(match bound {
-                Bound::Unbounded => Bound::Unbounded,
-                Bound::Included(item) => {
-                    Bound::Included(Number::decode(&T::dtype(), &bytes_of(&[*item]))?)
-                }
-                Bound::Excluded(item) => {
-                    Bound::Excluded(Number::decode(&T::dtype(), &bytes_of(&[*item]))?)
-                }
-            })
+        let number = |bound: Bound<&T>| match bound
+            .map(|item| Number::decode(&T::dtype(), &bytes_of(&[*item])))
+        {
+            Bound::Unbounded => Some(Bound::Unbounded),
+            Bound::Included(number) => number.map(Bound::Included),
+            Bound::Excluded(number) => number.map(Bound::Excluded),
         };
         let (start, end) = (number(range.start_bound())?, number(range.end_bound())?);
         let is_all = matches!((&start, &end), (Bound::Unbounded, Bound::Unbounded));
@@ -78,13 +63,13 @@ impl Within {
     /// Whether no number from `least` to `greatest` is in the range.
     fn excludes(&self, least: Number, greatest: Number) -> bool {
         let is_before = match self.start {
-            Bound::Included(start) => greatest.order(start).is_some_and(Ordering::is_lt),
-            Bound::Excluded(start) => greatest.order(start).is_some_and(Ordering::is_le),
+            Bound::Included(start) => greatest < start,
+            Bound::Excluded(start) => greatest <= start,
             Bound::Unbounded => false,
         };
         let is_after = match self.end {
-            Bound::Included(end) => least.order(end).is_some_and(Ordering::is_gt),
-            Bound::Excluded(end) => least.order(end).is_some_and(Ordering::is_ge),
+            Bound::Included(end) => least > end,
+            Bound::Excluded(end) => least >= end,
             Bound::Unbounded => false,
         };
         is_before || is_after
@@ -156,8 +141,7 @@ impl Excluded {
             let (least, greatest) =
                 (Number::decode(dtype, least)?, Number::decode(dtype, greatest)?);
             // A damaged record excludes nothing.
-            let in_order = least.order(greatest).is_some_and(Ordering::is_le);
-            Some(in_order && within.excludes(least, greatest))
+            Some(least <= greatest && within.excludes(least, greatest))
         };
         let segments = records.chunks_exact(record).map(|it| excluded(it).unwrap_or(false));
         Some(Self { step, segments: segments.collect() })
@@ -172,7 +156,6 @@ impl Excluded {
     }
 }
 
-/// A level of an index.
 struct Level<'a> {
     kind: &'static str,
     name: &'static str,

@@ -6,11 +6,12 @@ use std::{fmt, ptr};
 use super::space::{Layout, Space};
 use crate::closures::{self, BoxError, Title, run_here};
 use crate::ndarray::NDArray;
-use crate::ndarray::boxes::{Readings, Sources, own_ranges};
+use crate::ndarray::boxes::{BoxReader, Readings, Sources};
 use crate::ndarray::places::len_in_memory;
+use crate::ndarray::ranges::own_ranges;
 use crate::ndarray::view::{Grid, NDArrayView};
-use crate::schunk::{Fetched, Reading, Window, fetch_ahead};
-use crate::{Doing, Error, ErrorKind, Result, Threads};
+use crate::schunk::{Fetched, Reading, Window};
+use crate::{Doing, Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const DOING: &str = "compute items";
 
@@ -24,7 +25,6 @@ pub(super) const ITEMS_OF_A_CALL: usize = 4096;
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     pub(super) view: &'a NDArrayView<'a>,
-    /// The size of an item in memory.
     pub(super) itemsize: usize,
 }
 
@@ -92,12 +92,20 @@ impl<'a> Context<'a> {
         Ok(bytes / size.max(1))
     }
 
-    /// Returns the chunks and blocks of the inputs on the axes of the expression, which has this shape.
+    pub(super) fn readers(&self) -> Vec<BoxReader<'_>> {
+        let reader = |Input { view, .. }: &Input<'a>| {
+            let (view, own) = (*view, view.shape());
+            BoxReader::new(view, self.readings.of(view.array()), move |ranges| {
+                own_ranges(&own, ranges)
+            })
+        };
+        self.inputs.iter().map(reader).collect()
+    }
+
     pub(super) fn layouts(&self, shape: &[u64]) -> Vec<Layout> {
         self.inputs.iter().map(|input| input.layout(shape)).collect()
     }
 
-    /// Divides the items of the expression, which has this shape and items of type `T`.
     pub(super) fn space<T>(&self, shape: &[u64]) -> Result<Space> {
         let len = shape.iter().try_fold(1u64, |all, &size| all.checked_mul(size));
         if len.is_none() && !shape.contains(&0) {
@@ -117,18 +125,8 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Calls `work` with the numbers below `count`, in ascending ranges. From a storage with a high latency, the chunks
-    /// that `wanted` adds for these numbers are fetched before, while `work` processes the numbers before them. `work`
-    /// receives the chunks of each array, and returns whether to continue.
-    pub(super) fn ahead(
-        &self,
-        count: usize,
-        wanted: impl Fn(usize, &mut Window<'_>) -> Result<()> + Sync,
-        mut work: impl FnMut(Range<usize>, &[Fetched]) -> Result<bool>,
-    ) -> Result<()> {
-        let sources = self.arrays().iter().map(|array| (array.schunk(), self.readings.of(array)));
-        let sources: Vec<_> = sources.collect();
-        fetch_ahead(&sources, count, wanted, |numbers, fetched| work(numbers, fetched))
+    pub(super) fn sources(&self) -> Vec<(&SChunk, &Reading<'a>)> {
+        self.arrays().iter().map(|array| (array.schunk(), self.readings.of(array))).collect()
     }
 
     /// Calls a closure of the method `name`. A panic becomes an error.
@@ -157,19 +155,26 @@ impl<'a> Context<'a> {
 }
 
 /// The reads of one thread.
-#[derive(Debug)]
 pub struct Access<'c> {
     pub(super) context: &'c Context<'c>,
     /// The chunks of each array that were fetched ahead; may be empty.
     window: &'c [Fetched],
+    /// The readers of the inputs, if items are in memory; otherwise empty.
+    held: &'c [BoxReader<'c>],
     /// The chunks of each input that were fetched for the box that was prepared last.
-    prepared: Vec<Fetched>,
+    pub prepared: Vec<Fetched>,
 }
 
 impl<'c> Access<'c> {
-    pub(super) fn new(context: &'c Context<'c>, window: &'c [Fetched]) -> Self {
+    /// `window` contains the chunks of each array that were fetched ahead, and `held` the readers of the inputs if they
+    /// hold items in memory; both may be empty.
+    pub(super) fn new(
+        context: &'c Context<'c>,
+        window: &'c [Fetched],
+        held: &'c [BoxReader<'c>],
+    ) -> Self {
         let prepared = context.inputs.iter().map(|_| Fetched::default()).collect();
-        Self { context, window, prepared }
+        Self { context, window, held, prepared }
     }
 
     /// Returns the read of an array, and its chunks that were fetched ahead, if there are any.
@@ -179,17 +184,28 @@ impl<'c> Access<'c> {
         (readings.of(array), window)
     }
 
-    /// Returns the chunks that were fetched for the box that was prepared last. `view` is that of an input.
-    pub fn prepared(&self, view: &NDArrayView<'_>) -> &Fetched {
+    /// Reads a box of the view of an input. The box is inside the box that was prepared last.
+    pub(super) fn read(
+        &self,
+        view: &NDArrayView<'_>,
+        ranges: &[Range<u64>],
+        bytes: &mut [u8],
+    ) -> Result<()> {
         let input = self.context.inputs.iter().position(|input| ptr::eq(input.view, view));
-        match input {
-            Some(input) => &self.prepared[input],
-            None => unreachable!("the inputs are those of the expression"),
+        let Some(input) = input else { unreachable!("the inputs are those of the expression") };
+        if let Some(held) = self.held.get(input) {
+            return held.read(ranges, None, bytes);
         }
+        let (reading, window) = self.reading(view.array());
+        let fetched = window.unwrap_or(&self.prepared[input]);
+        view.read_box(Threads::ONE, (reading, fetched), ranges, None, bytes)
     }
 
     /// Reads the compressed blocks that a box needs, unless they were fetched ahead.
     pub(super) fn prepare(&mut self, ranges: &[Range<u64>]) -> Result<()> {
+        if !self.held.is_empty() {
+            return Ok(());
+        }
         for (at, Input { view, .. }) in self.context.inputs.iter().enumerate() {
             let (reading, window) = self.reading(view.array());
             let wanted = match window {
@@ -205,6 +221,12 @@ impl<'c> Access<'c> {
 impl Sources for Context<'_> {
     fn readings(&self) -> &Readings<'_> {
         &self.readings
+    }
+}
+
+impl fmt::Debug for Access<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").field("context", self.context).finish_non_exhaustive()
     }
 }
 

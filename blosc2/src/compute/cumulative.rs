@@ -1,15 +1,14 @@
 //! Cumulative sums and products.
 
-use std::ops::Range;
-
 use super::number::{Numeric, Reducible};
 use super::source::Items;
 use crate::item::element::bytes_of;
-use crate::ndarray::boxes::{Readings, extent};
+use crate::ndarray::boxes::Readings;
+use crate::ndarray::ranges::{each_part, len_of_box, whole};
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::ndarray::{NDArray, NDArrayBuilder};
 use crate::support::memory::reserve;
-use crate::{Doing, ErrorKind, Result, Threads};
+use crate::{Doing, Result, Threads};
 
 const COMPUTE: &str = "compute a cumulative result";
 
@@ -65,7 +64,6 @@ impl NDArrayBuilder {
         self.cumulative(&source.into(), axis, <T as Reducible>::times)
     }
 
-    /// Combines the items on an axis with the result before them.
     fn cumulative<T: Numeric>(
         self,
         source: &NDArrayView<'_>,
@@ -73,10 +71,7 @@ impl NDArrayBuilder {
         combine: fn(T::Sum, T) -> T::Sum,
     ) -> Result<NDArray> {
         let shape = source.shape();
-        if axis >= shape.len() {
-            let detail = format!("the array has {} axes, asked for axis {axis}", shape.len());
-            return Err(source.error(ErrorKind::InvalidArgument, detail).doing(COMPUTE));
-        }
+        source.check_axis(axis).doing(COMPUTE)?;
         let items = Items::<T>::of(source.clone()).doing(COMPUTE)?;
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T::Sum>())?;
         let (array, threads) = (source.array(), Threads::new(self.threads().max(1)));
@@ -84,15 +79,11 @@ impl NDArrayBuilder {
         self.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
             let chunks = new.geometry.chunk_shape();
             // For each column of chunks, the chunks on the axis one after the other.
-            let mut columns = shape.clone();
-            columns[axis] = columns[axis].min(1);
-            let mut column = vec![0; shape.len()];
-            let mut carried: Vec<T::Sum> = Vec::new();
-            while columns.iter().zip(&column).all(|(size, at)| at < size) {
-                let mut ranges: Vec<Range<u64>> = (column.iter().zip(chunks).zip(&shape))
-                    .map(|((start, chunk), size)| *start..(start + chunk).min(*size))
-                    .collect();
-                let inner = extent(&ranges[axis + 1..]).iter().product::<u64>() as usize;
+            let mut columns = whole(&shape);
+            columns[axis].end = columns[axis].end.min(1);
+            each_part(&columns, chunks, &mut |column| {
+                let (mut ranges, mut carried) = (column.to_vec(), Vec::<T::Sum>::new());
+                let inner = len_of_box(&ranges[axis + 1..]) as usize;
                 let mut start = 0;
                 while start < shape[axis] {
                     let end = start.saturating_add(chunks[axis]).min(shape[axis]);
@@ -120,16 +111,8 @@ impl NDArrayBuilder {
                     new.put(&ranges, &bytes_of(&results))?;
                     start = end;
                 }
-                carried.clear();
-                for at in (0..column.len()).rev() {
-                    column[at] += if at == axis { 1 } else { chunks[at] };
-                    if column[at] < columns[at] || at == 0 {
-                        break;
-                    }
-                    column[at] = 0;
-                }
-            }
-            Ok(())
+                Ok(())
+            })
         })
     }
 }

@@ -95,7 +95,6 @@ struct Describe<'e> {
     bins: Bins<'e>,
 }
 
-/// The smallest and the largest item.
 type Range<T> = Both<Extreme<T, false>, Extreme<T, true>>;
 
 /// The sum, and the sum of the squared distances from the mean.

@@ -5,10 +5,11 @@ use std::ops::Range;
 use super::number::Numeric;
 use super::source::Items;
 use crate::item::element::bytes_of;
-use crate::ndarray::boxes::{Readings, extent};
+use crate::ndarray::boxes::{BoxReader, Readings};
+use crate::ndarray::ranges::extent;
 use crate::ndarray::view::{ItemType, NDArrayView};
 use crate::ndarray::{NDArray, NDArrayBuilder};
-use crate::{Doing, ErrorKind, Result, Threads};
+use crate::{Doing, Result};
 
 const DIFF: &str = "compute differences";
 
@@ -19,7 +20,8 @@ impl NDArrayBuilder {
     ///
     /// The items of the result have the type of the items. As in NumPy, integers wrap around, and the difference of two
     /// `bool` is whether they differ. Each thread holds a chunk of the result and the needed items of the source in
-    /// memory: these are the indices of the chunk and the next `n` indices on the axis.
+    /// memory: these are the indices of the chunk and the next `n` indices on the axis. If neighboring chunks need the same
+    /// blocks, the needed items of several chunks, of up to [`max_memory`](Self::max_memory), are held too.
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -43,19 +45,21 @@ impl NDArrayBuilder {
         let view = source.into();
         let items = Items::<T>::of(view.clone()).doing(DIFF)?;
         let mut shape = view.shape();
-        if axis >= shape.len() {
-            let detail = format!("the array has {} axes, asked for axis {axis}", shape.len());
-            return Err(view.error(ErrorKind::InvalidArgument, detail).doing(DIFF));
-        }
+        view.check_axis(axis).doing(DIFF)?;
         shape[axis] = shape[axis].saturating_sub(n as u64);
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
         let readings = Readings::new([view.array()])?;
         self.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
-            new.by_boxes(&|ranges, bytes| {
-                let mut from: Vec<Range<u64>> = ranges.to_vec();
-                // The result has items, so that the axis is longer than `n`.
+            // The result has items, so that the axis is longer than `n`.
+            let needed = |ranges: &[Range<u64>]| {
+                let mut from = ranges.to_vec();
                 from[axis].end += n as u64;
-                let mut items = items.read_box(Threads::ONE, readings.of(view.array()), &from)?;
+                from
+            };
+            let reader = BoxReader::new(&view, readings.of(view.array()), needed);
+            new.by_boxes(vec![reader], &|readers, ranges, bytes| {
+                let from = needed(ranges);
+                let mut items = items.read(&from, |bytes| readers[0].read(&from, None, bytes))?;
                 let sizes = extent(&from);
                 let inner = sizes[axis + 1..].iter().product::<u64>() as usize;
                 let size = sizes[axis] as usize;

@@ -5,11 +5,13 @@ use std::ops::Range;
 use parking_lot::Mutex;
 
 use super::LazyExpr;
-use super::context::{Context, DOING};
-use super::source::{Found, Source, Worker, copy_part, count, each_row_in, open};
+use super::context::{Access, Context, DOING};
+use super::source::{Found, Source, Worker, open};
 use crate::item::element::{Element, bytes_of, make_items};
+use crate::ndarray::boxes::BoxReader;
 use crate::ndarray::gather::READ;
 use crate::ndarray::places::len_of;
+use crate::ndarray::ranges::{box_at, copy_part, extent, len_of_box, place_in, runs_of};
 use crate::ndarray::{NDArray, NDArrayBuilder, NDArrayView, parallel};
 use crate::{Doing, Error, ErrorKind, Result};
 
@@ -80,20 +82,22 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         let spans = space.slabs(axis);
         let (mut slabs, mut rest) = (Vec::new(), items);
         for span in spans.iter() {
-            let (slab, others) = rest.split_at_mut(count(&span.ranges));
+            let (slab, others) = rest.split_at_mut(len_of_box(&span.ranges) as usize);
             slabs.push(Mutex::new((span, slab)));
             rest = others;
         }
-        let worker = || Ok(Worker::new(&self.source, context, &[]));
+        let worker = || Ok(Worker::new(&self.source, Access::new(context, &[], &[])));
         parallel::each(context.threads, slabs.len(), worker, |worker, number| {
             let (span, to) = &mut *slabs[number].lock();
             worker.each_box(span, <[_]>::to_vec, |ranges, found| {
-                let boxes = (ranges, &span.ranges[..]);
                 match found {
                     Found::Repeated(item) => {
-                        each_row_in(boxes.0, boxes.1, &mut |at, len| to[at..at + len].fill(item));
+                        let (at, shape) = place_in(ranges, &span.ranges);
+                        for run in runs_of(&box_at(&at, &extent(ranges)), &shape) {
+                            to[run.start as usize..run.end as usize].fill(item);
+                        }
                     }
-                    Found::Items(items) => copy_part(items, 1, boxes, to),
+                    Found::Items(items) => copy_part(items, 1, (ranges, &span.ranges), to),
                 }
                 Ok(true)
             })
@@ -107,7 +111,8 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
     /// block shapes are automatic.
     ///
     /// Metalayers are not copied. [`CParams::threads`](crate::CParams::threads) of the builder sets the number of
-    /// threads that compute and compress the items.
+    /// threads that compute and compress the items. If neighboring chunks of the new array need the same blocks of an
+    /// operand, items of the operands are held in memory, of up to [`NDArrayBuilder::max_memory`].
     ///
     /// ```
     /// use blosc2::NDArray;
@@ -147,51 +152,53 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
             if let Some(view) = copied {
                 new.copy_vlmeta(view)?;
             }
-            // The workers of threads, each with the number of the new chunk for which the worker was prepared.
-            let workers = Mutex::new(Vec::<(usize, Worker<'_, S>)>::new());
-            new.by_chunks(&|team, scratch, number| {
-                let geometry = team.geometry;
-                let chunk = geometry.chunk_box(number as u64);
-                let take = || {
-                    let mut workers = workers.lock();
-                    let found = workers.iter().position(|(prepared, _)| *prepared == number);
-                    let found = found.map(|at| workers.swap_remove(at));
-                    // Reuses a worker that was prepared for another chunk, and that no thread uses now.
-                    let found = found.or_else(|| workers.pop());
-                    found.unwrap_or_else(|| (usize::MAX, Worker::new(&self.source, context, &[])))
-                };
-                let first = take();
-                let repeated = first.1.repeated(&chunk)?;
-                workers.lock().push(first);
-                let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
-                    if let Some(item) = repeated {
-                        let item = [item];
-                        let item = bytes_of(&item);
-                        bytes.chunks_exact_mut(size).for_each(|to| to.copy_from_slice(&item));
-                        return Ok(());
-                    }
-                    let (prepared, mut worker) = take();
-                    if prepared != number {
-                        worker.prepare(&chunk)?;
-                    }
-                    tiles.each_tile(ranges, &mut |tile| {
-                        let items = bytes_of(worker.tile(tile)?);
-                        copy_part(&items, size, (tile, ranges), bytes);
+            new.by_slabs(context.readers(), |new, readers| {
+                let held = if readers.iter().any(BoxReader::is_held) { readers } else { &[] };
+                // The workers of threads, each with the number of the new chunk for which the worker was prepared.
+                let workers = Mutex::new(Vec::<(usize, Worker<'_, S>)>::new());
+                new.by_chunks(&|team, scratch, number| {
+                    let geometry = team.geometry;
+                    let chunk = geometry.chunk_box(number as u64);
+                    let take = || {
+                        let mut workers = workers.lock();
+                        let found = workers.iter().position(|(prepared, _)| *prepared == number);
+                        let found = found.map(|at| workers.swap_remove(at));
+                        // Reuses a worker that was prepared for another chunk, and that no thread uses now.
+                        let found = found.or_else(|| workers.pop());
+                        let access = || Access::new(context, &[], held);
+                        found.unwrap_or_else(|| (usize::MAX, Worker::new(&self.source, access())))
+                    };
+                    let first = take();
+                    let repeated = first.1.repeated(&chunk)?;
+                    workers.lock().push(first);
+                    let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
+                        if let Some(item) = repeated {
+                            let item = [item];
+                            let item = bytes_of(&item);
+                            bytes.chunks_exact_mut(size).for_each(|to| to.copy_from_slice(&item));
+                            return Ok(());
+                        }
+                        let (prepared, mut worker) = take();
+                        if prepared != number {
+                            worker.prepare(&chunk)?;
+                        }
+                        tiles.each_tile(ranges, &mut |tile| {
+                            let items = bytes_of(worker.tile(tile)?);
+                            copy_part(&items, size, (tile, ranges), bytes);
+                            Ok(())
+                        })?;
+                        workers.lock().push((number, worker));
                         Ok(())
-                    })?;
-                    workers.lock().push((number, worker));
-                    Ok(())
-                };
-                // If a block of an operand overlaps several new blocks, the chunk is computed as one box, so that
-                // the block is decompressed once.
-                let fits = layouts.iter().all(|layout| {
-                    let grids = layout.axes.iter().zip(geometry.block_shape());
-                    grids.into_iter().all(|(grid, block)| block.is_multiple_of(grid.block))
-                });
-                match fits {
-                    true => team.by_blocks(scratch, number, &fill),
-                    false => team.boxed(scratch, &chunk, &fill),
-                }
+                    };
+                    // If a block of an operand overlaps several new blocks, the chunk is computed as one box, so that
+                    // the block is decompressed once.
+                    let fits = !held.is_empty()
+                        || layouts.iter().all(|layout| {
+                            let grids = layout.axes.iter().zip(geometry.block_shape());
+                            grids.into_iter().all(|(grid, block)| block.is_multiple_of(grid.block))
+                        });
+                    team.by_boxes(scratch, number, fits, &fill)
+                })
             })
         })
     }

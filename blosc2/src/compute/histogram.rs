@@ -54,7 +54,6 @@ impl<'e> Bins<'e> {
         Self { edges, equal }
     }
 
-    /// Returns the number of bins.
     pub(super) fn count(&self) -> usize {
         self.edges.len().saturating_sub(1)
     }
@@ -78,7 +77,6 @@ impl<'e> Bins<'e> {
         Some(bin.min(last_bin))
     }
 
-    /// Counts items.
     pub(super) fn add<T: Real>(&self, histogram: &mut [u64], items: &[T]) {
         if histogram.is_empty() {
             return;
@@ -122,7 +120,6 @@ impl<'e> Bins<'e> {
         bin.wrapping_sub(below) | unsure
     }
 
-    /// Counts an item `count` times.
     pub(super) fn add_repeated<T: Real>(&self, histogram: &mut [u64], item: T, count: u64) {
         if let Some(bin) = self.find(item.to_f64()) {
             histogram[bin] += count;

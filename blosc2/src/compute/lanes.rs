@@ -11,22 +11,14 @@ pub(super) const GROUPS: usize = 64;
 pub(super) const BLOCK: usize = LANES * GROUPS;
 
 /// At least one and at most [`GROUPS`] groups of [`LANES`] items, at equal distances.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Groups<'a, T> {
     items: &'a [T],
     step: usize,
     pub(super) count: usize,
 }
 
-impl<T> Clone for Groups<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Groups<'_, T> {}
-
-impl<'a, T> Groups<'a, T> {
+impl<'a, T: Copy> Groups<'a, T> {
     /// Creates `count` groups. The distance of their first items is `step`.
     pub(super) fn new(items: &'a [T], step: usize, count: usize) -> Self {
         Self { items, step, count }
@@ -52,7 +44,6 @@ impl<'a, T> Groups<'a, T> {
         self.part(0)
     }
 
-    /// Returns the first group.
     #[inline(always)]
     pub(super) fn first(self) -> &'a [T; LANES] {
         match self.items.first_chunk() {
@@ -65,7 +56,6 @@ impl<'a, T> Groups<'a, T> {
         self.iter().map(move |group| &group[lane])
     }
 
-    /// Converts the items, and calls `work` with the converted groups.
     #[cfg(feature = "half")]
     pub(super) fn convert<U: Copy + Default, R>(
         self,
@@ -93,7 +83,6 @@ pub trait Accumulator<T: Copy>: Default + Clone + Send {
         false
     }
 
-    /// Adds all lanes of some groups.
     fn add_groups(&mut self, groups: Groups<'_, T>) {
         let mut lanes = Self::lanes(groups);
         let mut half = LANES / 2;

@@ -6,8 +6,9 @@ use parking_lot::Mutex;
 
 use super::source::Items;
 use crate::item::element::{bytes_of, zeroed};
-use crate::ndarray::boxes::{Readings, each_part, extent, next_index, own_ranges};
+use crate::ndarray::boxes::Readings;
 use crate::ndarray::places::len_of;
+use crate::ndarray::ranges::{each_part, grown, len_of_box, next_index, own_ranges, whole};
 use crate::ndarray::view::{Grid, ItemType, NDArrayView};
 use crate::ndarray::{Arithmetic, NDArray, NDArrayBuilder, parallel};
 use crate::{Doing, Error, ErrorKind, Result, Threads};
@@ -159,17 +160,30 @@ fn multiply<T: Arithmetic>(
         let block =
             |(size, grids): (&u64, &[Grid; 2])| grids[0].block.max(grids[1].block).min(*size);
         let block: u64 = sums.iter().zip(&grids).map(block).product();
-        let sides = part_of(new.geometry.chunk_shape(), &shape, &groups, room, block);
+        // The rows and columns get similar numbers of items, so that few items are read.
+        let next = |sides: &[u64]| {
+            // The last axis of a group that is not complete.
+            let axis =
+                |group: &Range<usize>| group.clone().rev().find(|at| sides[*at] < shape[*at]);
+            let size = |group: &Range<usize>| len_of(&sides[group.clone()], 1);
+            let [batch, rows, columns] = &groups;
+            let (one, other) =
+                if size(rows) <= size(columns) { (rows, columns) } else { (columns, rows) };
+            axis(one).or(axis(other)).or(axis(batch))
+        };
+        let sides = grown(new.geometry.chunk_shape(), next, |sides| {
+            len_of(sides, 1) <= room && operands(sides, &groups).saturating_mul(block) <= room
+        });
         // The items of the summed axes that are read together.
         let left = (room / operands(&sides, &groups)).max(1);
         let steps = steps(sums, &grids, left);
-        each_part(&shape, &sides, &mut |ranges| {
+        each_part(&whole(&shape), &sides, &mut |ranges| {
             let [batch, rows, columns] = groups.each_ref().map(|group| &ranges[group.clone()]);
-            let count = |ranges: &[Range<u64>]| len_of(&extent(ranges), 1) as usize;
+            let count = |ranges: &[Range<u64>]| len_of_box(ranges) as usize;
             let (m, n) = (count(rows), count(columns));
             let mut items = zeroed::<T>(count(ranges)).doing(MULTIPLY)?;
             let own = [a, b].map(|view| own_ranges(&view.shape()[..outer], batch));
-            each_part(sums, &steps, &mut |summed| {
+            each_part(&whole(sums), &steps, &mut |summed| {
                 let k = count(summed);
                 let read = |items: &Items<'_, T>, ranges: [&[Range<u64>]; 3]| {
                     let reading = readings.of(items.view().array());
@@ -231,34 +245,4 @@ fn steps(sums: &[u64], grids: &[[Grid; 2]], mut left: u64) -> Vec<u64> {
 fn operands(sides: &[u64], groups: &[Range<usize>; 3]) -> u64 {
     let [count, m, n] = groups.each_ref().map(|group| len_of(&sides[group.clone()], 1));
     count.saturating_mul(m.max(n)).max(1)
-}
-
-/// Returns the sides of the parts of a result. They consist of chunks and have up to `room` items, and so have the items of
-/// each array for `least` items of the summed axes. The rows and columns (the second and third group of axes) have similar
-/// numbers of items, so that few items are read.
-fn part_of(
-    chunks: &[u64],
-    shape: &[u64],
-    groups: &[Range<usize>; 3],
-    room: u64,
-    least: u64,
-) -> Vec<u64> {
-    let mut sides = chunks.to_vec();
-    loop {
-        // The last axis of a group that is not complete.
-        let axis = |group: &Range<usize>| group.clone().rev().find(|at| sides[*at] < shape[*at]);
-        let size = |group: &Range<usize>| len_of(&sides[group.clone()], 1);
-        let [batch, rows, columns] = groups;
-        let (rows, columns) = match size(rows) <= size(columns) {
-            true => (axis(rows), axis(columns)),
-            false => (axis(columns), axis(rows)),
-        };
-        let Some(axis) = rows.or(columns).or(axis(batch)) else { return sides };
-        let mut grown = sides.clone();
-        grown[axis] *= 2;
-        if len_of(&grown, 1) > room || operands(&grown, groups).saturating_mul(least) > room {
-            return sides;
-        }
-        sides = grown;
-    }
 }

@@ -1,6 +1,6 @@
 //! The item types of reductions, their result types, and the states from which results are computed.
 
-use std::ops::{Add, BitAnd, BitOr};
+use std::ops::{Add, BitAnd, BitOr, BitXor};
 
 use super::lanes::{Accumulator, Groups, LANES};
 use super::product::{Product, multiply_repeatedly};
@@ -60,7 +60,7 @@ pub trait Real: Numeric + ToF64 {}
 
 /// How the items of a [`Numeric`] type are combined. Other crates cannot name this trait, so that they cannot implement
 /// [`Numeric`].
-pub trait Reducible: Element + Default + PartialEq + Subtract {
+pub trait Reducible: Element + Default + PartialEq {
     type Total: Accumulator<Self>;
     type Moments: Accumulator<Self>;
     type Factors: Accumulator<Self>;
@@ -83,18 +83,16 @@ pub trait Reducible: Element + Default + PartialEq + Subtract {
     fn product(factors: &Self::Factors) -> <Self as Numeric>::Sum
     where
         Self: Numeric;
-    /// Converts an item to the type of sums.
     fn widen(self) -> <Self as Numeric>::Sum
     where
         Self: Numeric;
-    /// Adds an item to a cumulative sum.
     fn plus(sum: <Self as Numeric>::Sum, item: Self) -> <Self as Numeric>::Sum
     where
         Self: Numeric;
-    /// Multiplies a cumulative product by an item.
     fn times(product: <Self as Numeric>::Sum, item: Self) -> <Self as Numeric>::Sum
     where
         Self: Numeric;
+    fn subtract(self, other: Self) -> Self;
     #[inline(always)]
     fn is_nonzero(self) -> bool {
         self != Self::default()
@@ -116,46 +114,6 @@ pub trait Reducible: Element + Default + PartialEq + Subtract {
     fn with_sign_of_zero(self, _: bool) -> Self {
         self
     }
-}
-
-/// The difference of two items, of the same type.
-pub trait Subtract {
-    fn subtract(self, other: Self) -> Self;
-}
-
-macro_rules! subtract {
-    ($($type:ty, $minus:expr;)*) => {$(
-        impl Subtract for $type {
-            #[inline(always)]
-            fn subtract(self, other: Self) -> Self {
-                let minus: fn($type, $type) -> $type = $minus;
-                minus(self, other)
-            }
-        }
-    )*};
-}
-
-subtract! {
-    bool, |one, other| one != other;
-    i8, i8::wrapping_sub;
-    i16, i16::wrapping_sub;
-    i32, i32::wrapping_sub;
-    i64, i64::wrapping_sub;
-    u8, u8::wrapping_sub;
-    u16, u16::wrapping_sub;
-    u32, u32::wrapping_sub;
-    u64, u64::wrapping_sub;
-    f32, |one, other| one - other;
-    f64, |one, other| one - other;
-}
-
-#[cfg(feature = "half")]
-subtract! { half::f16, |one, other| one - other; }
-
-#[cfg(feature = "num-complex")]
-subtract! {
-    num_complex::Complex<f32>, |one, other| one - other;
-    num_complex::Complex<f64>, |one, other| one - other;
 }
 
 /// The conversions to `f64` for [`Real`] types.
@@ -209,9 +167,9 @@ impl Default for WrappingProduct {
 }
 
 /// Arguments of `integers`: the item type, the type of sums, the type that holds the sum of a lane, the mask, the
-/// extreme items, and the difference of two items.
+/// extreme items, their difference, and its conversion to `f64`.
 macro_rules! integers {
-    ($($type:ident $sum:ident $lane:ident $mask:ident $least:expr, $greatest:expr, $minus:expr;)*) => {$(
+    ($($type:ident $sum:ident $lane:ident $mask:ident $least:expr, $greatest:expr, $subtract:path, $minus:expr;)*) => {$(
         impl Accumulator<$type> for Integers {
             fn lanes(groups: Groups<'_, $type>) -> [Self; LANES] {
                 let mut sums = [0; LANES];
@@ -323,6 +281,11 @@ macro_rules! integers {
             }
 
             #[inline(always)]
+            fn subtract(self, other: Self) -> Self {
+                $subtract(self, other)
+            }
+
+            #[inline(always)]
             fn is_less(self, other: Self) -> bool {
                 self < other
             }
@@ -330,12 +293,12 @@ macro_rules! integers {
     )*};
     // The types whose extreme items have these names.
     ($($type:ident $sum:ident $lane:ident $mask:ident, $minus:expr;)*) => {
-        integers! { $($type $sum $lane $mask $type::MIN, $type::MAX, $minus;)* }
+        integers! { $($type $sum $lane $mask $type::MIN, $type::MAX, $type::wrapping_sub, $minus;)* }
     };
 }
 
 integers! {
-    bool i64 i16 u8 false, true, |one, other| f64::from(i8::from(one) - i8::from(other));
+    bool i64 i16 u8 false, true, BitXor::bitxor, |one, other| f64::from(i8::from(one) - i8::from(other));
 }
 
 // The difference of integers of 32 bits is exact in `f64`. That of integers of 64 bits is exact in 64 bits and a sign.
@@ -443,6 +406,11 @@ macro_rules! floats {
 
             fn times(product: $type, item: Self) -> $type {
                 product * item
+            }
+
+            #[inline(always)]
+            fn subtract(self, other: Self) -> Self {
+                self - other
             }
 
             #[inline(always)]
@@ -676,6 +644,10 @@ mod complex {
 
                 fn times(product: Self, item: Self) -> Self {
                     product * item
+                }
+
+                fn subtract(self, other: Self) -> Self {
+                    self - other
                 }
 
                 fn is_nan(self) -> bool {

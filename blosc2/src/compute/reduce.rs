@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use super::axes::{Axes, AxisPlan, Group};
-use super::context::{Context, DOING, ITEMS_OF_A_CALL};
-use super::source::{Found, Source, Worker, copy_part, count, each_row, open};
-use super::space::{Pieces, Span};
+use super::context::{Access, Context, DOING, ITEMS_OF_A_CALL};
+use super::source::{Found, Source, Worker, open};
+use super::space::Span;
 use crate::item::element::{Element, bytes_of};
 use crate::ndarray::boxes::{Readings, Sources};
-use crate::ndarray::builder::NewArray;
+use crate::ndarray::ranges::{copy_part, each_part, len_of_box, runs_of};
 use crate::ndarray::{NDArray, NDArrayBuilder, parallel};
-use crate::schunk::{Fetched, Window};
+use crate::schunk::{Fetched, Window, fetch_ahead};
 use crate::support::memory::reserve;
 use crate::{Doing, Result, Threads};
 
@@ -32,7 +32,6 @@ pub trait Reducer<T>: Sync {
     type Accumulator: Send;
     type Result: Clone + Send;
 
-    /// Whether the reduction uses the positions of items.
     const POSITIONS: bool = false;
 
     /// The method whose closures combine the items; `None` if no closures are called. A panic in the other functions of
@@ -64,7 +63,6 @@ pub trait Reducer<T>: Sync {
     /// Adds the items of another accumulator. In C order they follow the items of this accumulator.
     fn merge(&self, to: &mut Self::Accumulator, other: Self::Accumulator);
 
-    /// Returns the result of `count` items.
     fn finish(&self, from: Self::Accumulator, count: u64) -> Result<Self::Result>;
 
     /// Whether further items do not change the result.
@@ -73,7 +71,6 @@ pub trait Reducer<T>: Sync {
     }
 }
 
-/// A reduction of the items of a source over some axes.
 pub(super) struct Reduction<'a, S, R> {
     source: &'a S,
     context: Context<'a>,
@@ -98,26 +95,6 @@ fn plan<'a, S: Source>(
     Ok((context, AxisPlan::new(space, reduced, keepdims, most)))
 }
 
-/// Computes the results in a box of the kept axes, and calls its last argument with their bytes.
-type Compute<'a> = dyn Fn(&[Range<u64>], &mut dyn FnMut(&[u8])) -> Result<()> + Sync + 'a;
-
-/// Stores the results in a new array. This part is independent of the source and of the reducer.
-fn store(
-    new: &mut NewArray<'_>,
-    axes: &AxisPlan,
-    size: usize,
-    compute: &Compute<'_>,
-) -> Result<()> {
-    new.by_chunks(&|team, scratch, number| {
-        team.by_blocks(scratch, number, &|ranges, bytes| {
-            let kept = axes.kept_ranges(ranges);
-            axes.parts_of(&kept).into_iter().try_for_each(|part| {
-                compute(&part, &mut |results| copy_part(results, size, (&part, &kept), bytes))
-            })
-        })
-    })
-}
-
 impl<S, R> Sources for Reduction<'_, S, R> {
     fn readings(&self) -> &Readings<'_> {
         self.context.readings()
@@ -125,7 +102,6 @@ impl<S, R> Sources for Reduction<'_, S, R> {
 }
 
 impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
-    /// Prepares a reduction over these axes, or over all axes.
     pub(super) fn new(
         source: &'a S,
         threads: Option<Threads>,
@@ -149,17 +125,21 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         let (dtype, size) = (R::Result::dtype().to_string(), size_of::<R::Result>());
         builder.create_from(&self.shape(), (&dtype, size), self, |all, new| {
             let workers = Mutex::new(Vec::new());
-            store(new, &all.axes, size, &|part, put| {
-                let worker = workers.lock().pop();
-                let mut worker = worker.unwrap_or_else(|| all.worker(&[]));
-                put(&bytes_of(&all.results_of(&mut worker, part)?));
-                workers.lock().push(worker);
-                Ok(())
-            })
+            let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
+                let kept = all.axes.kept_ranges(ranges);
+                each_part(&kept, &all.axes.sides_of(&kept), &mut |part| {
+                    let worker = workers.lock().pop();
+                    let mut worker = worker.unwrap_or_else(|| all.worker(&[]));
+                    let results = all.results_of(&mut worker, part)?;
+                    copy_part(&bytes_of(&results), size, (part, &kept), bytes);
+                    workers.lock().push(worker);
+                    Ok(())
+                })
+            };
+            new.by_chunks(&|team, scratch, number| team.by_blocks(scratch, number, &fill))
         })
     }
 
-    /// Returns all results, in C order.
     pub(super) fn results(&self) -> Result<Vec<R::Result>> {
         let (shape, tiles) = (self.axes.kept_shape(), self.axes.tiles());
         // A result can have memory outside of its type, such as a histogram.
@@ -174,10 +154,8 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
             if all.is_empty() {
                 all.resize(len, first.clone());
             }
-            let mut results = results.into_iter();
-            each_row(ranges, &shape, &mut |at, len| {
-                all[at..at + len].iter_mut().zip(&mut results).for_each(|(to, from)| *to = from);
-            });
+            let places = runs_of(ranges, &shape).flatten();
+            places.zip(results).for_each(|(at, result)| all[at as usize] = result);
         };
         if tiles.count() >= TILES {
             let worker = || Ok(self.worker(&[]));
@@ -201,7 +179,13 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         let spans = self.axes.spans();
         let mut all = self.start(ranges);
         let done = AtomicBool::new(false);
-        self.ahead(ranges, &spans, |numbers, window| {
+        let wanted = |number: usize, window: &mut Window<'_>| match spans.get(number as u64) {
+            Some(span) => self.context.wanted(&self.axes.ranges(ranges, &span.ranges), window),
+            None => Ok(()),
+        };
+        // From a storage with a high latency, the blocks of the next spans are fetched at the same time.
+        let sources = self.context.sources();
+        fetch_ahead(&sources, spans.count() as usize, wanted, |numbers, window| {
             parallel::ordered(
                 self.context.threads,
                 numbers.len(),
@@ -223,27 +207,11 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
         self.finish(all)
     }
 
-    /// Calls `work` with the numbers of the spans, in ascending ranges, while the compressed blocks of the next spans
-    /// are fetched.
-    fn ahead(
-        &self,
-        kept: &[Range<u64>],
-        spans: &Pieces<'_>,
-        work: impl FnMut(Range<usize>, &[Fetched]) -> Result<bool>,
-    ) -> Result<()> {
-        let wanted = |number: usize, window: &mut Window<'_>| {
-            let Some(span) = spans.get(number as u64) else { return Ok(()) };
-            self.context.wanted(&self.axes.ranges(kept, &span.ranges), window)
-        };
-        self.context.ahead(spans.count() as usize, wanted, work)
-    }
-
     fn merge(&self, to: &mut [R::Accumulator], other: Vec<R::Accumulator>) -> Result<()> {
         let mut pairs = to.iter_mut().zip(other);
         pairs.try_for_each(|(to, other)| self.call(|| self.reducer.merge(to, other)))
     }
 
-    /// Calls a function of the reducer.
     fn call(&self, work: impl FnOnce()) -> Result<()> {
         match R::CALLS {
             Some(name) => self.context.call(name, || {
@@ -300,8 +268,7 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
             let at = self.axes.position(ranges);
             match found {
                 Found::Repeated(item) => {
-                    let all: u64 = ranges.iter().map(|range| range.end - range.start).product();
-                    let count = all / to.len() as u64;
+                    let count = len_of_box(ranges) / to.len() as u64;
                     for to in &mut to {
                         self.each_part(count, |part| {
                             self.reducer.add_repeated(to, item, part.end - part.start, at);
@@ -318,16 +285,15 @@ impl<'a, S: Source, R: Reducer<S::Item>> Reduction<'a, S, R> {
     }
 
     fn worker<'s>(&'s self, window: &'s [Fetched]) -> Worker<'s, S> {
-        Worker::new(self.source, &self.context, window)
+        Worker::new(self.source, Access::new(&self.context, window, &[]))
     }
 
-    /// Whether further items do not change any of the results.
     fn are_done(&self, all: &[R::Accumulator]) -> bool {
         all.iter().all(|each| self.reducer.is_done(each))
     }
 
     fn start(&self, ranges: &[Range<u64>]) -> Vec<R::Accumulator> {
-        (0..count(ranges)).map(|_| self.reducer.start()).collect()
+        (0..len_of_box(ranges)).map(|_| self.reducer.start()).collect()
     }
 
     fn finish(&self, accumulators: Vec<R::Accumulator>) -> Result<Vec<R::Result>> {

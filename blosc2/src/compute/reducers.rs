@@ -8,7 +8,6 @@ use super::number::Numeric;
 use super::reduce::Reducer;
 use crate::{Error, ErrorKind, Result};
 
-/// A reduction by accumulators.
 pub(super) struct Combine<'a, A, R> {
     /// Computes a result from an accumulator and the number of its items. This is not a type parameter, because the
     /// reduction would then be compiled for each closure, and a closure has a separate type for each source and each
@@ -82,7 +81,6 @@ impl<T: Numeric, const LARGEST: bool> Extreme<T, LARGEST> {
         self.best.with_sign_of_zero(self.has_sign != LARGEST)
     }
 
-    /// Returns the result of `count` items.
     pub(super) fn finish(self, count: u64) -> Result<T> {
         match count {
             0 => Err(no_items(if LARGEST { "max" } else { "min" })),
@@ -157,7 +155,6 @@ const PART: usize = 4096;
 /// The position of the first smallest or largest item, or of the first NaN.
 pub(super) struct ArgExtreme<const LARGEST: bool>;
 
-/// The best item so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Best<T> {
     /// Not used if the best item is NaN.
@@ -296,7 +293,6 @@ fn first_equal<T: Numeric>(groups: Groups<'_, T>, item: &[T; LANES]) -> [u64; LA
     before.map(Into::into)
 }
 
-/// Counts the items of each lane for which a condition is true.
 #[inline(never)]
 pub(super) fn count<T: Numeric>(
     groups: Groups<'_, T>,
@@ -334,7 +330,6 @@ impl<T: Numeric, const NONZERO: bool, const FIRST: bool> Accumulator<T> for Coun
     }
 }
 
-/// Closures that combine items.
 pub(super) struct Fold<A, F, C> {
     pub(super) start: A,
     pub(super) fold: F,

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::LazyExpr;
 #[cfg(feature = "msgpack")]
 use super::bounds::{Excluded, Within};
-use super::context::DOING;
+use super::context::{Access, DOING};
 use super::number::Real;
-use super::source::{Always, Broadcast, Found, Function, Source, Worker, Zipped, each_row, open};
+use super::source::{Always, Broadcast, Found, Function, Source, Worker, Zipped, open};
 use super::space::Span;
 use crate::ndarray::parallel;
+use crate::ndarray::ranges::{len_of_box, runs_of};
 use crate::support::memory::reserve;
 use crate::{Doing, Error, ErrorKind, Result};
 
@@ -124,7 +125,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             })?;
             Ok(count)
         };
-        let (worker, mut all) = (|| Ok(Worker::new(source, &context, &[])), 0);
+        let (worker, mut all) = (|| Ok(Worker::new(source, Access::new(&context, &[], &[]))), 0);
         let count = spans.count() as usize;
         parallel::ordered(context.threads, count, worker, make, |count| {
             all += count;
@@ -200,11 +201,9 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
                             return Ok(());
                         }
                         admit(&mut found, len_of_box(ranges))?;
-                        let mut rows = 0;
-                        each_row(ranges, &shape, &mut |_, _| rows += 1);
-                        admit_runs(rows)?;
+                        admit_runs(runs_of(ranges, &shape).count())?;
                         found.add_rows((ranges, &shape), |to, indices| {
-                            to.extend(indices.map(|index| result(index as u64, item)));
+                            to.extend(indices.map(|index| result(index, item)));
                         })?;
                     }
                     Found::Items(items) => {
@@ -216,8 +215,8 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
                         let (before, mut done) = (found.runs.len(), 0);
                         found.add_rows((ranges, &shape), |to, indices| {
                             let first = done;
-                            done += indices.len();
-                            let at = |at| result((indices.start + at) as u64, items[first + at]);
+                            done += (indices.end - indices.start) as usize;
+                            let at = |at| result(indices.start + at as u64, items[first + at]);
                             add_chosen(&chosen[first..done], to, at);
                         })?;
                         admit_runs(found.runs.len() - before)?;
@@ -227,7 +226,7 @@ impl<S: Source, P: Fn(S::Item) -> bool + Sync> Select<S, P> {
             })?;
             Ok(found)
         };
-        let worker = || Ok((Worker::new(source, &context, &[]), Vec::new()));
+        let worker = || Ok((Worker::new(source, Access::new(&context, &[], &[])), Vec::new()));
         let count = spans.count() as usize;
         parallel::ordered(context.threads, count, worker, make, |found| {
             if found.runs.is_empty() {
@@ -264,10 +263,6 @@ impl<S: Source<Item: Real + PartialOrd>> LazyExpr<S> {
             within,
         }
     }
-}
-
-fn len_of_box(ranges: &[Range<u64>]) -> u64 {
-    ranges.iter().map(|range| range.end - range.start).product()
 }
 
 /// Calls `visit` with the items of a span, box by box in C order, except boxes that an index excludes.
@@ -336,18 +331,17 @@ impl<R: Copy> Slab<R> {
     fn add_rows(
         &mut self,
         (ranges, shape): (&[Range<u64>], &[u64]),
-        mut add: impl FnMut(&mut Vec<R>, Range<usize>),
+        mut add: impl FnMut(&mut Vec<R>, Range<u64>),
     ) -> Result<()> {
-        let mut added = Ok(());
-        each_row(ranges, shape, &mut |start, len| {
-            let before = self.results.len();
-            add(&mut self.results, start..start + len);
-            if self.results.len() > before && added.is_ok() {
-                let run = (start as u64, before..self.results.len());
-                added = reserve(&mut self.runs, 1).doing(DOING).map(|()| self.runs.push(run));
+        for indices in runs_of(ranges, shape) {
+            let (start, before) = (indices.start, self.results.len());
+            add(&mut self.results, indices);
+            if self.results.len() > before {
+                reserve(&mut self.runs, 1).doing(DOING)?;
+                self.runs.push((start, before..self.results.len()));
             }
-        });
-        added
+        }
+        Ok(())
     }
 
     /// Moves the results to the end of `all`, in C order.

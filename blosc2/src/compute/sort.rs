@@ -4,13 +4,12 @@
 //! consecutive groups of limited size. The groups are merged independently of each other, on several threads.
 
 use std::cmp::Ordering;
-use std::marker::PhantomData;
 use std::ops::Range;
 use std::path::PathBuf;
 
 use super::number::Real;
 use super::source::Items;
-use super::spill::{Packer, Part, Payload, Run, SORT, Spill, Unpacker};
+use super::spill::{Packer, Part, Record, Run, SORT, Spill, Unpacker};
 use crate::ndarray::boxes::{Readings, Sources};
 use crate::ndarray::builder::Put;
 use crate::ndarray::view::NDArrayView;
@@ -49,14 +48,9 @@ impl NDArrayBuilder {
     /// - the [errors of reads](NDArray#errors-of-reads) of the source, and of [creation](Self#errors-of-creation).
     pub fn sort<'a, T: Real>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let source = source.into();
-        let sorter = Sorter::new(&self, &source, |key: T, _| (key, ()), None)?;
+        let sorter = Sorter::new(&self, &source, |key: T, _| (key, []), None)?;
         self.in_order(source.len(), sorter, |sorter, put| {
-            let mut keys = Vec::new();
-            sorter.sorted(&mut |records| {
-                keys.clear();
-                keys.extend(records.iter().map(|(key, ())| *key));
-                put(&keys)
-            })
+            sorter.sorted(&mut |records| put(&Vec::from_iter(records.iter().map(|(key, _)| *key))))
         })
     }
 
@@ -77,14 +71,9 @@ impl NDArrayBuilder {
     /// Fails with the errors of [`sort`](Self::sort).
     pub fn argsort<'a, T: Real>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let source = source.into();
-        let sorter = Sorter::new(&self, &source, |key: T, at| (key, at as i64), None)?;
+        let sorter = Sorter::new(&self, &source, |key: T, at| (key, [at as i64]), None)?;
         self.in_order(source.len(), sorter, |sorter, put| {
-            let mut positions = Vec::new();
-            sorter.sorted(&mut |records| {
-                positions.clear();
-                positions.extend(records.iter().map(|(_, at)| *at));
-                put(&positions)
-            })
+            sorter.sorted(&mut |records| put(&Vec::from_iter(records.iter().map(|(_, [at])| *at))))
         })
     }
 
@@ -103,13 +92,13 @@ impl NDArrayBuilder {
     /// Fails with the errors of [`sort`](Self::sort).
     pub fn unique<'a, T: Real>(self, source: impl Into<NDArrayView<'a>>) -> Result<NDArray> {
         let source = source.into();
-        let sorter = Sorter::new(&self, &source, |key: T, _| (key, ()), Some(|(), ()| ()))?;
+        let sorter = Sorter::new(&self, &source, |key: T, _| (key, []), Some(|_, _| []))?;
         let builder = self.limited_as(sorter.readings());
         builder.check_order::<T>(source.len())?;
         builder.place_of::<T, _>(sorter, |store, sorter| {
             let merged = sorter.merged()?;
             builder.fill_in_order(store, sorter.readings(), merged.len(), |put| {
-                merged.each(&mut |records| put(&Vec::from_iter(records.map(|(key, ())| key))))
+                merged.each(&mut |records| put(&Vec::from_iter(records.map(|(key, _)| key))))
             })
         })
     }
@@ -141,7 +130,7 @@ impl NDArrayBuilder {
     ) -> Result<(NDArray, NDArray)> {
         let source = source.into();
         let sorter =
-            Sorter::new(&self, &source, |key: T, _| (key, 1i64), Some(|one, two| one + two))?;
+            Sorter::new(&self, &source, |key: T, _| (key, [1]), Some(|[one], [two]| [one + two]))?;
         let (items, counts) =
             (self.limited_as(sorter.readings()), counts.limited_as(sorter.readings()));
         items.check_order::<T>(source.len())?;
@@ -161,8 +150,9 @@ impl NDArrayBuilder {
                     merged.each(&mut |records| put(&Vec::from_iter(records.map(|(key, _)| key))))
                 })?);
                 counts.fill_in_order(other, readings, len, |put| {
-                    merged
-                        .each(&mut |records| put(&Vec::from_iter(records.map(|(_, count)| count))))
+                    merged.each(&mut |records| {
+                        put(&Vec::from_iter(records.map(|(_, [count])| count)))
+                    })
                 })
             })?);
             match written {
@@ -177,12 +167,11 @@ impl NDArrayBuilder {
     }
 }
 
-/// Whether the key `one` is sorted before the key `other`.
 fn is_before<T: Real>(one: T, other: T) -> bool {
     one.is_less(other) | (!one.is_nan() & other.is_nan())
 }
 
-fn compare<T: Real, V>(one: &(T, V), other: &(T, V)) -> Ordering {
+fn compare<T: Real, const N: usize>(one: &Record<T, N>, other: &Record<T, N>) -> Ordering {
     if is_before(one.0, other.0) {
         Ordering::Less
     } else if is_before(other.0, one.0) {
@@ -192,11 +181,11 @@ fn compare<T: Real, V>(one: &(T, V), other: &(T, V)) -> Ordering {
     }
 }
 
-/// Returns the value of one record for several records with equal keys.
-type Join<V> = fn(V, V) -> V;
+/// Returns the values of one record for several records with equal keys.
+type Join<const N: usize> = fn([i64; N], [i64; N]) -> [i64; N];
 
 /// Joins the values of consecutive records with equal keys. The first record is kept.
-fn join<T: Real, V: Payload>(records: &mut Vec<(T, V)>, join: Join<V>) {
+fn join<T: Real, const N: usize>(records: &mut Vec<Record<T, N>>, join: Join<N>) {
     records.dedup_by(|next, kept| {
         let is_equal = !is_before(kept.0, next.0);
         if is_equal {
@@ -206,36 +195,34 @@ fn join<T: Real, V: Payload>(records: &mut Vec<(T, V)>, join: Join<V>) {
     });
 }
 
-/// Sorted runs, and their compressed parts.
 type Runs<T> = (Vec<Run<T>>, Spill);
 
-/// A sorted run of all records.
-struct Merged<T, V> {
+struct Merged<T, const N: usize> {
     run: Run<T>,
     spill: Spill,
-    value: PhantomData<V>,
 }
 
-impl<T: Real, V: Payload> Merged<T, V> {
+impl<T: Real, const N: usize> Merged<T, N> {
     fn len(&self) -> u64 {
         self.run.iter().map(|part| part.count() as u64).sum()
     }
 
-    /// Passes the records to `take`, in parts.
-    fn each(&self, take: &mut dyn FnMut(std::vec::IntoIter<(T, V)>) -> Result<()>) -> Result<()> {
+    fn each(
+        &self,
+        take: &mut dyn FnMut(std::vec::IntoIter<Record<T, N>>) -> Result<()>,
+    ) -> Result<()> {
         let mut unpacker = Unpacker::new()?;
         self.run.iter().try_for_each(|part| take(unpacker.get(part, &self.spill)?.into_iter()))
     }
 }
 
-impl<T: Element, V> Sources for Sorter<'_, T, V> {
+impl<T: Element, const N: usize> Sources for Sorter<'_, T, N> {
     fn readings(&self) -> &Readings<'_> {
         &self.readings
     }
 }
 
-/// The sorting of a view.
-struct Sorter<'a, T: Element, V> {
+struct Sorter<'a, T: Element, const N: usize> {
     source: Items<'a, T>,
     readings: Readings<'a>,
     len: u64,
@@ -244,21 +231,21 @@ struct Sorter<'a, T: Element, V> {
     directory: Option<PathBuf>,
     threads: usize,
     /// Returns the record of an item with its position.
-    record: fn(T, u64) -> (T, V),
+    record: fn(T, u64) -> Record<T, N>,
     /// For records with unique keys.
-    join: Option<Join<V>>,
+    join: Option<Join<N>>,
     /// The number of records of a run and of a part, and the largest number of runs that are merged together.
     run: usize,
     part: usize,
     fan_in: usize,
 }
 
-impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
+impl<'a, T: Real, const N: usize> Sorter<'a, T, N> {
     fn new(
         builder: &NDArrayBuilder,
         source: &NDArrayView<'a>,
-        record: fn(T, u64) -> (T, V),
-        join: Option<Join<V>>,
+        record: fn(T, u64) -> Record<T, N>,
+        join: Option<Join<N>>,
     ) -> Result<Self> {
         if source.ndim() != 1 {
             let detail = format!("expected one dimension, got the shape {:?}", source.shape());
@@ -267,7 +254,7 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
         let (items, len) = (Items::of(source.clone()).doing(SORT)?, source.len());
         let threads = builder.threads().max(1);
         // The number of records in the memory of a thread.
-        let room = builder.memory() / threads / size_of::<(T, V)>();
+        let room = builder.memory() / threads / size_of::<Record<T, N>>();
         // The sort needs as much memory again.
         let run = (room / 2).max(64);
         let chunk = source.grid(0).chunk;
@@ -302,7 +289,7 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
     }
 
     /// Passes the sorted records to `take`, in parts.
-    fn sorted(&self, take: &mut Put<'_, (T, V)>) -> Result<()> {
+    fn sorted(&self, take: &mut Put<'_, Record<T, N>>) -> Result<()> {
         if self.len <= self.run as u64 {
             return take(&self.read_run(Threads::new(self.threads), 0..self.len)?);
         }
@@ -313,16 +300,14 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
         self.merge(&runs, &spill, take)
     }
 
-    /// Merges all records to one run.
-    fn merged(&self) -> Result<Merged<T, V>> {
+    fn merged(&self) -> Result<Merged<T, N>> {
         let (mut runs, mut spill) = self.runs()?;
         while runs.len() > 1 {
             (runs, spill) = self.merge_some(&runs, &spill)?;
         }
-        Ok(Merged { run: runs.pop().unwrap_or_default(), spill, value: PhantomData })
+        Ok(Merged { run: runs.pop().unwrap_or_default(), spill })
     }
 
-    /// Sorts the records of all runs.
     fn runs(&self) -> Result<Runs<T>> {
         let (len, size) = (self.len, self.run as u64);
         let spill = Spill::new(self.directory.as_deref())?;
@@ -341,8 +326,7 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
         Ok((runs, spill))
     }
 
-    /// Reads and sorts the records of a run.
-    fn read_run(&self, threads: Threads, range: Range<u64>) -> Result<Vec<(T, V)>> {
+    fn read_run(&self, threads: Threads, range: Range<u64>) -> Result<Vec<Record<T, N>>> {
         let mut records = Vec::new();
         reserve(&mut records, (range.end - range.start) as usize).doing(SORT)?;
         let reading = self.readings.of(self.source.view().array());
@@ -385,18 +369,22 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
         Ok((result, merged))
     }
 
-    /// Merges runs, and passes the records to `take` in parts.
-    fn merge(&self, runs: &[Run<T>], spill: &Spill, take: &mut Put<'_, (T, V)>) -> Result<()> {
+    fn merge(
+        &self,
+        runs: &[Run<T>],
+        spill: &Spill,
+        take: &mut Put<'_, Record<T, N>>,
+    ) -> Result<()> {
         let mut bounds: Vec<Bound<T>> = Vec::new();
         for (run, parts) in runs.iter().enumerate() {
             let bound = |(part, first): (usize, &Part<T>)| Bound { key: first.first, run, part };
             bounds.extend(parts.iter().enumerate().map(bound));
         }
         // The order of the bounds of a run stays the same: the sort is stable.
-        bounds.sort_by(|one, other| compare(&(one.key, ()), &(other.key, ())));
+        bounds.sort_by(|one, other| compare(&(one.key, []), &(other.key, [])));
         let bounds: Vec<Bound<T>> = bounds.into_iter().step_by(runs.len().max(1)).collect();
         // The last record, which may be equal to the first ones of the next group.
-        let mut last: Option<(T, V)> = None;
+        let mut last: Option<Record<T, N>> = None;
         let group = |unpacker: &mut Unpacker, number: usize| {
             let (low, high) = (&bounds[number], bounds.get(number + 1));
             let mut records = Vec::new();
@@ -404,7 +392,7 @@ impl<'a, T: Real, V: Payload> Sorter<'a, T, V> {
                 let start = low.part_of(run, parts).saturating_sub(1);
                 let end = high.map_or(parts.len(), |high| high.part_of(run, parts));
                 for (at, part) in parts.iter().enumerate().take(end).skip(start) {
-                    let found = unpacker.get::<T, V>(part, spill)?;
+                    let found = unpacker.get::<T, N>(part, spill)?;
                     let from = low.within(run, at, &found);
                     let to = high.map_or(found.len(), |high| high.within(run, at, &found));
                     reserve(&mut records, to.saturating_sub(from)).doing(SORT)?;
@@ -460,7 +448,7 @@ impl<T: Real> Bound<T> {
     }
 
     /// The number of records of a part that are before the bound.
-    fn within<V>(&self, run: usize, part: usize, records: &[(T, V)]) -> usize {
+    fn within<const N: usize>(&self, run: usize, part: usize, records: &[Record<T, N>]) -> usize {
         match run == self.run {
             true if part < self.part => records.len(),
             true => 0,

@@ -11,11 +11,11 @@ use crate::closures::BoxError;
 use crate::dtype::SwapPlan;
 use crate::item::element::{Element, make_items, with_bytes_mut};
 use crate::ndarray::NDArray;
-use crate::ndarray::boxes::{extent, next_index, own_ranges};
 use crate::ndarray::gather::READ;
 use crate::ndarray::places::len_of;
+use crate::ndarray::ranges::{broadcast, extent, len_of_box, own_ranges, runs_of};
 use crate::ndarray::view::{ItemType, NDArrayView};
-use crate::schunk::{Fetched, NOTHING_FETCHED, Reading};
+use crate::schunk::{NOTHING_FETCHED, Reading};
 use crate::{Doing, Error, ErrorKind, Reason, Result, Threads};
 
 /// The items of an expression. This trait is sealed. It is a bound of functions that accept any
@@ -47,7 +47,6 @@ pub trait Evaluated<T> {
     /// Checks dtypes and shapes, and returns the shape.
     fn shape(&self) -> Result<Vec<u64>>;
 
-    /// Returns the arrays from which the items are computed.
     fn inputs(&self) -> Vec<Input<'_>>;
 
     /// Returns the array whose items are those of the source, at the same positions.
@@ -68,14 +67,12 @@ pub trait Evaluated<T> {
     ) -> Result<&'s [T]>;
 }
 
-/// The evaluation of a source by one thread.
 pub(super) struct Worker<'c, S: Source> {
     source: &'c S,
     from: Access<'c>,
     state: S::State,
 }
 
-/// The items of a box.
 pub(super) enum Found<'a, T> {
     /// All items are equal to this item.
     Repeated(T),
@@ -83,22 +80,18 @@ pub(super) enum Found<'a, T> {
 }
 
 impl<'c, S: Source> Worker<'c, S> {
-    /// `window` contains the chunks of each array that were fetched ahead; may be empty.
-    pub(super) fn new(source: &'c S, context: &'c Context<'c>, window: &'c [Fetched]) -> Self {
-        Self { source, from: Access::new(context, window), state: S::State::default() }
+    pub(super) fn new(source: &'c S, from: Access<'c>) -> Self {
+        Self { source, from, state: S::State::default() }
     }
 
-    /// Returns the item that all items of a box repeat, if this is known without reading items.
     pub(super) fn repeated(&self, ranges: &[Range<u64>]) -> Result<Option<S::Item>> {
         self.source.repeated(&self.from, ranges)
     }
 
-    /// Prepares the computation of tiles inside a box.
     pub(super) fn prepare(&mut self, ranges: &[Range<u64>]) -> Result<()> {
         self.from.prepare(ranges)
     }
 
-    /// Computes the items of a box inside the box that was prepared last, in C order.
     pub(super) fn tile(&mut self, ranges: &[Range<u64>]) -> Result<&[S::Item]> {
         self.source.tile(&self.from, &mut self.state, ranges)
     }
@@ -181,12 +174,6 @@ pub trait Operand<T> {
     fn into_source(self) -> Self::Source;
 }
 
-/// The number of items of a box.
-pub(super) fn count(ranges: &[Range<u64>]) -> usize {
-    // A tile is in memory.
-    ranges.iter().map(|range| range.end - range.start).product::<u64>() as usize
-}
-
 /// The items of an array or a view, or a field of these items.
 #[derive(Debug, Clone)]
 pub struct Items<'a, T> {
@@ -213,13 +200,26 @@ impl<'a, T: Element> Items<'a, T> {
         reading: &Reading<'_>,
         ranges: &[Range<u64>],
     ) -> Result<Vec<T>> {
-        let count = len_of(&extent(ranges), 1);
+        let from = (reading, &NOTHING_FETCHED);
+        self.read(ranges, |bytes| self.view.read_box(threads, from, ranges, None, bytes))
+    }
+
+    /// Returns the items of a box, whose stored bytes `fill` writes.
+    pub(super) fn read(
+        &self,
+        ranges: &[Range<u64>],
+        fill: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<Vec<T>> {
+        let mut items = self.room_for(len_of(&extent(ranges), 1))?;
+        self.decode(&mut items, fill)?;
+        Ok(items)
+    }
+
+    /// Allocates memory for items. The limit on temporary memory of the array applies.
+    fn room_for(&self, count: u64) -> Result<Vec<T>> {
         let len = count.saturating_mul(size_of::<T>() as u64);
         self.view.array().schunk().allow_scratch(len).doing(READ)?;
-        let mut items = make_items(count as usize, |_| Ok(())).doing(READ)?;
-        let from = (reading, &NOTHING_FETCHED);
-        self.decode(&mut items, |bytes| self.view.read_tile_on(threads, from, ranges, bytes))?;
-        Ok(items)
+        make_items(count as usize, |_| Ok(())).doing(READ)
     }
 
     fn new(view: NDArrayView<'a>) -> Self {
@@ -228,7 +228,6 @@ impl<'a, T: Element> Items<'a, T> {
         Self { view, swapped, item: PhantomData }
     }
 
-    /// Decodes items, whose stored bytes `fill` writes.
     fn decode(&self, items: &mut [T], fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
         with_bytes_mut(items, |bytes| {
             fill(bytes)?;
@@ -267,8 +266,7 @@ impl<T: Element> Evaluated<T> for Items<'_, T> {
         let Some(bytes) = found else { return Ok(None) };
         let part = self.view.part();
         let bytes = &bytes[part.offset..part.offset + part.len];
-        let mut items = make_items::<T>(1, |_| Ok(())).doing(READ)?;
-        self.decode(&mut items, |to| {
+        let items = self.read(&[], |to| {
             to.copy_from_slice(bytes);
             Ok(())
         })?;
@@ -281,44 +279,35 @@ impl<T: Element> Evaluated<T> for Items<'_, T> {
         state: &'s mut Vec<T>,
         ranges: &[Range<u64>],
     ) -> Result<&'s [T]> {
-        let count = count(ranges);
+        let count = len_of_box(ranges) as usize;
         if state.len() < count {
-            let len = count.saturating_mul(size_of::<T>()) as u64;
-            self.view.array().schunk().allow_scratch(len).doing(READ)?;
             // The old items are not needed.
             *state = Vec::new();
-            *state = make_items(count, |_| Ok(())).doing(READ)?;
+            *state = self.room_for(count as u64)?;
         }
         let items = &mut state[..count];
-        let (reading, window) = from.reading(self.view.array());
-        let from = (reading, window.unwrap_or_else(|| from.prepared(&self.view)));
-        self.decode(items, |bytes| self.view.read_tile(from, ranges, bytes))?;
+        self.decode(items, |bytes| from.read(&self.view, ranges, bytes))?;
         Ok(items)
     }
 }
 
-impl<'a, T: Element> Operand<T> for &'a NDArray {
-    type Source = Items<'a, T>;
+macro_rules! views {
+    ($($type:ty, $operand:ident => $view:expr;)*) => {$(
+        impl<'a, T: Element> Operand<T> for $type {
+            type Source = Items<'a, T>;
 
-    fn into_source(self) -> Items<'a, T> {
-        Items::new(self.view())
-    }
+            fn into_source(self) -> Items<'a, T> {
+                let $operand = self;
+                Items::new($view)
+            }
+        }
+    )*};
 }
 
-impl<'a, T: Element> Operand<T> for NDArrayView<'a> {
-    type Source = Items<'a, T>;
-
-    fn into_source(self) -> Items<'a, T> {
-        Items::new(self)
-    }
-}
-
-impl<'a, T: Element> Operand<T> for &NDArrayView<'a> {
-    type Source = Items<'a, T>;
-
-    fn into_source(self) -> Items<'a, T> {
-        Items::new(self.clone())
-    }
+views! {
+    &'a NDArray, array => array.view();
+    NDArrayView<'a>, view => view;
+    &NDArrayView<'a>, view => view.clone();
 }
 
 /// An operand of items in memory: a slice of items in C order, and their shape.
@@ -380,14 +369,15 @@ impl<T: Copy + Send + Sync> Evaluated<T> for InMemory<'_, T> {
         state: &'s mut Vec<T>,
         ranges: &[Range<u64>],
     ) -> Result<&'s [T]> {
-        let count = count(ranges);
         state.clear();
-        let mut whole = None;
-        each_row(ranges, &self.shape, &mut |at, len| {
-            let row = &self.items[at..at + len];
-            if len == count { whole = Some(row) } else { state.extend_from_slice(row) }
-        });
-        Ok(whole.unwrap_or(state))
+        for run in runs_of(ranges, &self.shape) {
+            let row = &self.items[run.start as usize..run.end as usize];
+            if row.len() as u64 == len_of_box(ranges) {
+                return Ok(row);
+            }
+            state.extend_from_slice(row);
+        }
+        Ok(state)
     }
 }
 
@@ -406,61 +396,6 @@ impl<T: Copy + Send + Sync> Operand<T> for InMemory<'_, T> {
     fn into_source(self) -> Self {
         self
     }
-}
-
-/// Calls `visit` with the position and the length of each run of consecutive items of a box, in C order.
-pub(super) fn each_row(ranges: &[Range<u64>], shape: &[u64], visit: &mut dyn FnMut(usize, usize)) {
-    // The items of the last axes are consecutive if the ranges of all these axes, except the first, are complete.
-    let mut inner = ranges.len();
-    let mut len = 1u64;
-    while inner > 0 {
-        inner -= 1;
-        len *= ranges[inner].end - ranges[inner].start;
-        if ranges[inner] != (0..shape[inner]) {
-            break;
-        }
-    }
-    let start = |index: &[u64]| {
-        let at = index.iter().zip(shape).fold(0, |all, (&index, &size)| all * size + index);
-        at as usize
-    };
-    let mut index: Vec<u64> = ranges.iter().map(|range| range.start).collect();
-    loop {
-        visit(start(&index), len as usize);
-        if !next_index(&mut index[..inner], &ranges[..inner]) {
-            return;
-        }
-    }
-}
-
-/// Calls `visit` for each run of consecutive items of a part of a box, in C order. The arguments are the position of
-/// the run among the items of the box, and the length of the run.
-pub(super) fn each_row_in(
-    part: &[Range<u64>],
-    whole: &[Range<u64>],
-    visit: &mut dyn FnMut(usize, usize),
-) {
-    let relative = |(part, whole): (&Range<u64>, &Range<u64>)| {
-        part.start - whole.start..part.end - whole.start
-    };
-    let part: Vec<Range<u64>> = part.iter().zip(whole).map(relative).collect();
-    each_row(&part, &extent(whole), visit);
-}
-
-/// Copies the items of a part of a box to their positions among the items of the box, in C order. An item has `unit`
-/// values.
-pub(super) fn copy_part<T: Copy>(
-    items: &[T],
-    unit: usize,
-    (part, whole): (&[Range<u64>], &[Range<u64>]),
-    to: &mut [T],
-) {
-    let mut rest = items;
-    each_row_in(part, whole, &mut |at, len| {
-        let (row, others) = rest.split_at(len * unit);
-        to[at * unit..][..row.len()].copy_from_slice(row);
-        rest = others;
-    });
 }
 
 // A number is an operand without axes.
@@ -486,10 +421,8 @@ numbers! { num_complex::Complex<f32> num_complex::Complex<f64> }
 
 /// A closure that computes items from other items.
 pub(super) trait Function<T>: Sync {
-    /// The type of the results.
     type Output: Copy + Send + Sync;
 
-    /// Adds the results for some items.
     fn apply(
         &self,
         items: impl ExactSizeIterator<Item = T>,
@@ -497,7 +430,6 @@ pub(super) trait Function<T>: Sync {
     ) -> Result<(), BoxError>;
 }
 
-/// A closure that always returns a result.
 #[derive(Debug, Clone)]
 pub(super) struct Always<F>(pub(super) F);
 
@@ -514,7 +446,6 @@ impl<T, U: Copy + Send + Sync, F: Fn(T) -> U + Sync> Function<T> for Always<F> {
     }
 }
 
-/// A closure that can fail.
 #[derive(Debug, Clone)]
 pub(super) struct Fallible<F>(pub(super) F);
 
@@ -546,7 +477,6 @@ pub(super) struct Broadcast<S> {
     own: Vec<u64>,
 }
 
-/// The memory of a thread for an operand.
 #[derive(Debug)]
 pub(super) struct BroadcastState<S: Source> {
     state: S::State,
@@ -601,36 +531,13 @@ impl<S: Source> Broadcast<S> {
         let own = own_ranges(&self.own, ranges);
         let BroadcastState { state, items } = state;
         let stored = self.source.tile(from, state, &own)?;
-        if stored.len() == count(ranges) {
+        let count = len_of_box(ranges) as usize;
+        if stored.len() == count {
             return Ok(stored);
         }
-        items.clear();
-        let skipped = ranges.len() - own.len();
-        let mut strides = vec![0; ranges.len()];
-        let mut stride = 1;
-        for axis in (0..own.len()).rev() {
-            let len = count(&own[axis..=axis]);
-            strides[skipped + axis] = if len == 1 { 0 } else { stride };
-            stride *= len;
-        }
-        let sizes: Vec<usize> =
-            ranges.iter().map(|range| count(std::slice::from_ref(range))).collect();
-        expand(stored, &sizes, &strides, items);
+        items.resize(count, stored[0]);
+        broadcast(stored, 1, &extent(&own), &extent(ranges), items);
         Ok(items)
-    }
-}
-
-/// Adds the items at the positions that the strides determine, in C order.
-fn expand<T: Copy>(stored: &[T], sizes: &[usize], strides: &[usize], items: &mut Vec<T>) {
-    match (sizes, strides) {
-        ([size], [0]) => items.extend(std::iter::repeat_n(stored[0], *size)),
-        ([size], [_]) => items.extend_from_slice(&stored[..*size]),
-        ([size, sizes @ ..], [stride, strides @ ..]) => {
-            for at in 0..*size {
-                expand(&stored[at * stride..], sizes, strides, items);
-            }
-        }
-        _ => items.push(stored[0]),
     }
 }
 

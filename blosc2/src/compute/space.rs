@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::Result;
-use crate::ndarray::boxes::next_index;
+use crate::ndarray::ranges::next_index;
 use crate::ndarray::view::Grid;
 
 /// The size in bytes up to which small tiles are enlarged, so that the overhead of each tile is small.
@@ -32,12 +32,10 @@ pub(super) struct Layout {
     pub(super) axes: Vec<Grid>,
 }
 
-/// The items of an expression.
 #[derive(Debug)]
 pub(super) struct Space {
     shape: Vec<u64>,
     axes: Vec<Axis>,
-    /// The size of an item in bytes.
     itemsize: u64,
 }
 
@@ -137,7 +135,6 @@ impl Space {
         }
     }
 
-    /// Returns the size of a tile in bytes.
     fn tile_len(&self) -> u64 {
         let sizes = self.axes.iter().map(|axis| axis.tile.min(axis.size));
         sizes.fold(self.itemsize, |all, size| all.saturating_mul(size))
@@ -165,7 +162,6 @@ impl Space {
         slabs
     }
 
-    /// Returns the tiles on these axes.
     pub(super) fn tiles(&self, axes: &[usize]) -> Pieces<'_> {
         self.boxes(axes, |axis| axis.tile)
     }
@@ -207,12 +203,10 @@ impl Pieces<'_> {
         self.count_on(at).div_ceil(self.counts[at])
     }
 
-    /// Returns the spans that are not empty, in C order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Span<'_>> {
         (0..self.count()).filter_map(|number| self.get(number))
     }
 
-    /// Returns a span; `None` if it is empty.
     pub(super) fn get(&self, mut number: u64) -> Option<Span<'_>> {
         let ndim = self.axes.len();
         let mut span = Span { pieces: self, indices: vec![0..0; ndim], ranges: vec![0..0; ndim] };
@@ -230,7 +224,6 @@ impl Pieces<'_> {
         Some(span)
     }
 
-    /// Returns the number of pieces on an axis.
     fn count_on(&self, at: usize) -> u64 {
         let axis = &self.space.axes[self.axes[at]];
         axis.chunks() * axis.chunk.div_ceil(self.sizes[at])
@@ -282,7 +275,6 @@ impl Pieces<'_> {
     }
 }
 
-/// The items of a span.
 #[derive(Debug)]
 pub(super) struct Span<'a> {
     pub(super) pieces: &'a Pieces<'a>,
@@ -292,12 +284,10 @@ pub(super) struct Span<'a> {
 }
 
 impl Span<'_> {
-    /// Whether the span has several pieces.
     pub(super) fn has_several(&self) -> bool {
         self.indices.iter().any(|indices| indices.end - indices.start > 1)
     }
 
-    /// Calls `work` with each piece that is not empty, in C order.
     pub(super) fn each_piece(
         &self,
         work: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
@@ -317,7 +307,6 @@ impl Span<'_> {
 }
 
 impl Axis {
-    /// Returns the number of chunks.
     fn chunks(&self) -> u64 {
         if self.size == 0 { 0 } else { (self.offset + self.size - 1) / self.chunk + 1 }
     }

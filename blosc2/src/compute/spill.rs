@@ -1,5 +1,6 @@
 //! Sorted runs of items, compressed in memory or in a temporary file.
 
+use std::array;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
@@ -15,50 +16,12 @@ use crate::{
 
 pub(super) const SORT: &str = "sort an array";
 
-/// A value that moves together with its key.
-pub(super) trait Payload: Copy + Send + Sync + 'static {
-    /// Compresses the values of some records, and appends the bytes.
-    fn compress<T: Copy>(
-        records: &[(T, Self)],
-        compressor: &mut Compressor,
-        to: &mut Vec<u8>,
-    ) -> Result<()>;
-
-    /// Decompresses `count` values.
-    fn decompress(bytes: &[u8], count: usize, decompressor: &mut Decompressor)
-    -> Result<Vec<Self>>;
-}
-
-/// No value: only the keys are sorted.
-impl Payload for () {
-    fn compress<T: Copy>(_: &[(T, ())], _: &mut Compressor, _: &mut Vec<u8>) -> Result<()> {
-        Ok(())
-    }
-
-    fn decompress(_: &[u8], count: usize, _: &mut Decompressor) -> Result<Vec<()>> {
-        Ok(vec![(); count])
-    }
-}
-
-impl Payload for i64 {
-    fn compress<T: Copy>(
-        records: &[(T, i64)],
-        compressor: &mut Compressor,
-        to: &mut Vec<u8>,
-    ) -> Result<()> {
-        let values: Vec<i64> = records.iter().map(|(_, value)| *value).collect();
-        compressor.compress_append(&values, to).map(drop)
-    }
-
-    fn decompress(bytes: &[u8], _: usize, decompressor: &mut Decompressor) -> Result<Vec<i64>> {
-        decompressor.decompress(&ChunkRef::new(bytes)?)
-    }
-}
+/// A key, and the values that move together with it.
+pub(super) type Record<T, const N: usize> = (T, [i64; N]);
 
 /// Consecutive records of a run, which are compressed together.
 #[derive(Debug)]
 pub(super) struct Part<T> {
-    /// The key of the first record.
     pub(super) first: T,
     count: usize,
     /// The position of the compressed keys, their length, and the length of the compressed values after them.
@@ -68,7 +31,6 @@ pub(super) struct Part<T> {
 }
 
 impl<T> Part<T> {
-    /// The number of records.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -77,7 +39,6 @@ impl<T> Part<T> {
 /// The parts of a sequence of sorted records.
 pub(super) type Run<T> = Vec<Part<T>>;
 
-/// The compressed parts of runs.
 pub(super) struct Spill {
     /// `None` for memory.
     file: Option<File>,
@@ -86,7 +47,6 @@ pub(super) struct Spill {
 
 #[derive(Default)]
 struct State {
-    /// The length of the file.
     end: u64,
     /// The parts in memory. The position of a part is its index.
     parts: Vec<Arc<Vec<u8>>>,
@@ -100,7 +60,6 @@ impl Spill {
         Ok(Self { file, state: Mutex::default() })
     }
 
-    /// Stores a part.
     fn put(&self, bytes: Vec<u8>) -> Result<u64> {
         let mut state = self.state.lock();
         let Some(mut file) = self.file.as_ref() else {
@@ -115,7 +74,6 @@ impl Spill {
         Ok(at)
     }
 
-    /// Calls `work` with the bytes of a part.
     fn with<T, R>(&self, part: &Part<T>, work: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
         let Some(file) = &self.file else {
             let bytes = Arc::clone(&self.state.lock().parts[part.at as usize]);
@@ -142,16 +100,18 @@ impl Packer {
         Ok(Self { keys: Compressor::new(&params)?, values: Compressor::new(&params)? })
     }
 
-    /// Compresses and stores sorted records.
-    pub(super) fn put<T: Element, V: Payload>(
+    pub(super) fn put<T: Element, const N: usize>(
         &mut self,
-        records: &[(T, V)],
+        records: &[Record<T, N>],
         spill: &Spill,
     ) -> Result<Part<T>> {
         let keys: Vec<T> = records.iter().map(|(key, _)| *key).collect();
         let mut bytes = Vec::new();
         let len = self.keys.compress_append(&keys, &mut bytes)?;
-        V::compress(records, &mut self.values, &mut bytes)?;
+        if N > 0 {
+            let values: Vec<i64> = records.iter().flat_map(|(_, values)| *values).collect();
+            self.values.compress_append(&values, &mut bytes)?;
+        }
         bytes.shrink_to_fit();
         let (count, values) = (records.len(), bytes.len() - len);
         Ok(Part { first: keys[0], count, at: spill.put(bytes)?, keys: len, values })
@@ -166,17 +126,21 @@ impl Unpacker {
         Ok(Self(Decompressor::new(DParams::new())?))
     }
 
-    /// Returns the records of a part.
-    pub(super) fn get<T: Element, V: Payload>(
+    pub(super) fn get<T: Element, const N: usize>(
         &mut self,
         part: &Part<T>,
         spill: &Spill,
-    ) -> Result<Vec<(T, V)>> {
+    ) -> Result<Vec<Record<T, N>>> {
         spill.with(part, |bytes| {
             let (keys, values) = bytes.split_at(part.keys);
             let keys: Vec<T> = self.0.decompress(&ChunkRef::new(keys)?)?;
-            let values = V::decompress(values, part.count, &mut self.0)?;
-            Ok(keys.into_iter().zip(values).collect())
+            let values: Vec<i64> = match N {
+                0 => Vec::new(),
+                _ => self.0.decompress(&ChunkRef::new(values)?)?,
+            };
+            let mut values = values.into_iter();
+            let mut own = || array::from_fn(|_| values.next().unwrap_or_default());
+            Ok(keys.into_iter().map(|key| (key, own())).collect())
         })
     }
 }

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::{fmt, mem};
 
 use super::NDArray;
-use super::shape::check_others;
+use super::shape::{check_others, count_on};
 use super::transfer::{Given, ItemSource};
 use crate::support::memory::reserve;
-use crate::{Doing, ErrorKind, Result};
+use crate::{Doing, Result};
 
 const DOING: &str = "append to an array";
 
@@ -139,20 +139,14 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         self.append_bytes(&bytes)
     }
 
-    /// Appends the stored bytes of items.
     fn append_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let axis = self.axis;
         self.look_at_shape();
         let (outer, inner) = self.run();
         let slab = outer.saturating_mul(inner);
-        let count = bytes.len().checked_div(slab).unwrap_or(0);
-        if count.checked_mul(slab) != Some(bytes.len()) {
-            let (shape, found) = (&self.shape, bytes.len());
-            let detail = format!(
-                "one index along axis {axis} of the shape {shape:?} has {slab} bytes, got {found}"
-            );
-            return Err(self.array().schunk.error(ErrorKind::InvalidArgument, detail).doing(DOING));
-        }
+        let array = self.array();
+        let count = count_on(axis, &self.shape, array.typesize(), bytes.len());
+        let count = count.map_err(|error| array.schunk.at(error)).doing(DOING)? as usize;
         if count == 0 {
             return Ok(());
         }
@@ -224,7 +218,6 @@ impl<A: BorrowMut<NDArray>> Appender<A> {
         Ok(())
     }
 
-    /// Appends items in C order.
     fn write(&mut self, items: &[u8]) -> Result<()> {
         let (array, axis) = (self.array(), self.axis);
         check_others(&self.shape, array.shape(), axis)

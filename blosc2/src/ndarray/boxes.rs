@@ -1,17 +1,19 @@
 //! Boxes (ranges of indices on each axis) of a view, from which arrays are created.
 
 use std::ops::Range;
-use std::ptr;
 use std::sync::Arc;
+use std::{mem, ptr};
 
 use blosc2_format::b2nd::Geometry;
+use parking_lot::Mutex;
 
 use super::gather::{self, READ};
-use super::places::{ItemPart, Sink, len_of};
+use super::places::{Sink, len_of};
 use super::plan::{Items, Plan};
+use super::ranges::{Place, Ranges, copy_box, extent, place_in, runs_of, whole};
 use super::region::Region;
 use super::view::NDArrayView;
-use super::{NDArray, NUMPY_FORMAT};
+use super::{NDArray, NUMPY_FORMAT, parallel};
 use crate::closures::{Closures, registered};
 use crate::gate::Gate;
 use crate::schunk::{Fetched, NOTHING_FETCHED, Reading, Wanted};
@@ -63,24 +65,6 @@ impl NDArrayView<'_> {
         Ok(())
     }
 
-    /// Reads a box of the view into a larger box with the shape `extent`, whose items are in `bytes` in C order. The
-    /// first item is written to the index `to` of the larger box. The overwritten bytes must be 0.
-    pub(super) fn read_box(
-        &self,
-        reading: &Reading<'_>,
-        ranges: &[Range<u64>],
-        (to, extent): (Vec<u64>, Vec<u64>),
-        bytes: &mut [u8],
-    ) -> Result<(), Reason> {
-        self.planned(reading, ranges, |plan| match self.part() {
-            ItemPart { len: 0, .. } => Ok(()),
-            part => {
-                let sink = Sink::in_box(plan, part, (&extent, &to), bytes, true);
-                Ok(self.gather_on(Threads::ONE, (reading, &NOTHING_FETCHED), sink)?)
-            }
-        })
-    }
-
     /// Returns the blocks of a box of the view that are fetched together, one value for each chunk. Returns nothing if
     /// the box is in several chunks and the storage has a low latency, or if the index states that all chunks repeat one
     /// item.
@@ -100,7 +84,6 @@ impl NDArrayView<'_> {
         .doing(READ)
     }
 
-    /// Returns whether the index has the same special value for all chunks of a plan.
     fn are_equal_special(&self, reading: &Reading<'_>, plan: &Plan<'_>) -> Result<bool> {
         let mut numbers = plan.chunk_numbers();
         let Some(first) = numbers.next() else { return Ok(false) };
@@ -114,28 +97,31 @@ impl NDArrayView<'_> {
         Ok(true)
     }
 
-    /// Reads a box of the view on this thread. Writes the items to `bytes` in C order.
+    /// Reads a box of the view into `bytes`, in C order, on up to this number of threads. With a place, the items are
+    /// written to a larger box, whose bytes are 0.
     ///
     /// `fetched` contains the compressed blocks of a box that includes this box. They were fetched in the same read.
-    pub(crate) fn read_tile(
-        &self,
-        from: (&Reading<'_>, &Fetched),
-        ranges: &[Range<u64>],
-        bytes: &mut [u8],
-    ) -> Result<()> {
-        self.read_tile_on(Threads::ONE, from, ranges, bytes)
-    }
-
-    /// [`read_tile`](Self::read_tile) on up to this number of threads.
-    pub(crate) fn read_tile_on(
+    pub(crate) fn read_box(
         &self,
         threads: Threads,
-        from: (&Reading<'_>, &Fetched),
+        (reading, fetched): (&Reading<'_>, &Fetched),
         ranges: &[Range<u64>],
+        place: Option<&Place>,
         bytes: &mut [u8],
     ) -> Result<()> {
-        self.planned(from.0, ranges, |plan| {
-            Ok(self.gather_on(threads, from, Sink::new(plan, self.part(), bytes, false))?)
+        let (NDArray { schunk, readers, .. }, part) = (self.array, self.part());
+        if part.len == 0 {
+            return Ok(());
+        }
+        self.planned(reading, ranges, |plan| {
+            let sink = match place {
+                Some((at, shape)) => Sink::in_box(plan, part, (shape, at), bytes, true),
+                None => Sink::new(plan, part, bytes, false),
+            };
+            readers
+                .gather((schunk, reading, fetched), sink, threads)
+                .map_err(|error| schunk.at(error))?;
+            Ok(())
         })
         .doing(READ)
     }
@@ -149,14 +135,17 @@ impl NDArrayView<'_> {
         ranges: &[Range<u64>],
         bytes: &mut Vec<u8>,
     ) -> Result<()> {
-        let len = len_of(&extent(ranges), self.part().len);
-        self.array.schunk.allow_scratch(len).doing(READ)?;
-        // All bytes are overwritten.
-        resize(bytes, len as usize).doing(READ)?;
-        self.read_tile_on(threads, (reading, &NOTHING_FETCHED), ranges, bytes)
+        self.prepare(ranges, bytes)?;
+        self.read_box(threads, (reading, &NOTHING_FETCHED), ranges, None, bytes)
     }
 
-    /// Calls `work` with the plan of a box of the view.
+    /// Resizes a buffer to the size of the items of a box. The limit on temporary memory of the array applies.
+    fn prepare(&self, ranges: &[Range<u64>], bytes: &mut Vec<u8>) -> Result<()> {
+        let len = len_of(&extent(ranges), self.part().len);
+        self.array.schunk.allow_scratch(len).doing(READ)?;
+        resize(bytes, len as usize).doing(READ)
+    }
+
     fn planned<R>(
         &self,
         reading: &Reading<'_>,
@@ -164,46 +153,7 @@ impl NDArrayView<'_> {
         work: impl FnOnce(Plan<'_>) -> Result<R, Reason>,
     ) -> Result<R, Reason> {
         let region = self.region.part(ranges);
-        let now = self.array.geometry_now(reading)?;
-        let geometry = now.as_ref().unwrap_or(&self.array.geometry);
-        work(Plan::new(geometry, Items::Region(&region))?)
-    }
-
-    /// Reads items of the array on up to this number of threads.
-    fn gather_on(
-        &self,
-        threads: Threads,
-        (reading, fetched): (&Reading<'_>, &Fetched),
-        sink: Sink<'_, '_>,
-    ) -> Result<()> {
-        let NDArray { schunk, readers, .. } = self.array;
-        let read = readers.gather((schunk, reading, fetched), sink, threads);
-        read.map_err(|error| schunk.at(error))
-    }
-
-    /// Returns whether the chunks of a copy with this geometry need the same blocks, so that reading boxes of the shape
-    /// `slab` decompresses less than half of what reading the chunks one by one decompresses.
-    pub(super) fn shares_blocks(
-        &self,
-        reading: &Reading<'_>,
-        copy: &Geometry,
-        slab: &[u64],
-    ) -> Result<bool, Reason> {
-        if copy.nchunks() < 2 {
-            return Ok(false);
-        }
-        let blocks = |sides: &[u64]| {
-            let first = copy.shape().iter().zip(sides).map(|(&size, &side)| 0..size.min(side));
-            let first: Vec<_> = first.collect();
-            self.planned(reading, &first, |plan| {
-                Ok(plan.chunks().map(|chunk| chunk.nblocks() as u64).sum::<u64>())
-            })
-        };
-        let count = |sides: &[u64]| -> u64 {
-            copy.shape().iter().zip(sides).map(|(size, side)| size.div_ceil(*side)).product()
-        };
-        let one_by_one = blocks(copy.chunk_shape())?.saturating_mul(count(copy.chunk_shape()));
-        Ok(one_by_one > 2 * blocks(slab)?.saturating_mul(count(slab)))
+        self.array.planned(reading, Items::Region(&region), work)
     }
 
     /// Returns the item that a box of the view repeats, if the chunks that contain the box store only this item. If there
@@ -305,7 +255,6 @@ impl<'a> Readings<'a> {
         &self.arrays
     }
 
-    /// Returns the claims of the files of the arrays.
     pub(super) fn gates(&self) -> impl Iterator<Item = Arc<Gate>> {
         self.arrays.iter().filter_map(|array| array.schunk.gate())
     }
@@ -318,7 +267,6 @@ impl<'a> Readings<'a> {
         }
     }
 
-    /// Returns the read of an array.
     pub(crate) fn of(&self, array: &NDArray) -> &Reading<'a> {
         &self.readings[self.index(array)]
     }
@@ -330,52 +278,175 @@ pub(super) fn are_equal_except(axis: Option<usize>, one: &[u64], other: &[u64]) 
     one.len() == other.len() && one.iter().zip(other).enumerate().all(is_equal)
 }
 
-pub(crate) fn extent(ranges: &[Range<u64>]) -> Vec<u64> {
-    ranges.iter().map(|range| range.end - range.start).collect()
+/// Returns the box of a view that a box of the new array needs.
+type Needed<'a> = dyn Fn(&[Range<u64>]) -> Ranges + Sync + 'a;
+
+/// Reads boxes of a view for a new array: from the array of the view, or from a larger box in memory.
+pub(crate) struct BoxReader<'a> {
+    pub(super) view: &'a NDArrayView<'a>,
+    pub(super) reading: &'a Reading<'a>,
+    /// Another shape of the items, which has the same C order.
+    shape: Option<&'a [u64]>,
+    needed: Box<Needed<'a>>,
+    /// The box in memory, and its items in C order.
+    held: Option<(Ranges, Vec<u8>)>,
 }
 
-/// Moves an index to the next one of a box, in C order. Returns `false` after the last index.
-pub(crate) fn next_index(index: &mut [u64], ranges: &[Range<u64>]) -> bool {
-    for (at, range) in index.iter_mut().zip(ranges).rev() {
-        *at += 1;
-        if *at < range.end {
-            return true;
-        }
-        *at = range.start;
+impl<'a> BoxReader<'a> {
+    pub(crate) fn new(
+        view: &'a NDArrayView<'a>,
+        reading: &'a Reading<'a>,
+        needed: impl Fn(&[Range<u64>]) -> Ranges + Sync + 'a,
+    ) -> Self {
+        Self { view, reading, shape: None, needed: Box::new(needed), held: None }
     }
-    false
+
+    /// Reads boxes of the items in another shape, which is that of the new array.
+    pub(super) fn reshaped(
+        view: &'a NDArrayView<'a>,
+        reading: &'a Reading<'a>,
+        shape: &'a [u64],
+    ) -> Self {
+        Self { shape: Some(shape), ..Self::new(view, reading, <[_]>::to_vec) }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Reads a box in C order. With a place, the items are written to a larger box, whose bytes are 0.
+    pub(crate) fn read(
+        &self,
+        ranges: &[Range<u64>],
+        place: Option<&Place>,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        match &self.held {
+            Some((held, items)) => {
+                let (extent, from) = (extent(ranges), place_in(ranges, held));
+                let own = (vec![0; extent.len()], extent.clone());
+                let to = (bytes, place.unwrap_or(&own));
+                copy_box(&extent, self.view.part().len, (items, &from), to);
+                Ok(())
+            }
+            None => self.read_on(1, ranges, place, bytes),
+        }
+    }
+
+    /// Reads a box into `bytes`, which is resized. The limit on temporary memory of the array applies.
+    pub(super) fn read_to(&self, ranges: &[Range<u64>], bytes: &mut Vec<u8>) -> Result<()> {
+        self.view.prepare(ranges, bytes)?;
+        self.read(ranges, None, bytes)
+    }
+
+    fn read_on(
+        &self,
+        threads: usize,
+        ranges: &[Range<u64>],
+        place: Option<&Place>,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        let read = |threads: usize, ranges: &[Range<u64>], place, bytes: &mut [u8]| {
+            let from = (self.reading, &NOTHING_FETCHED);
+            self.view.read_box(Threads::new(threads), from, ranges, place, bytes)
+        };
+        if self.shape.is_none() {
+            return read(threads, ranges, place, bytes);
+        }
+        let (mut parts, mut rest) = (Vec::new(), bytes);
+        let read_parts = |parts: &mut Vec<Mutex<(Ranges, &mut [u8])>>| {
+            // A part is read by one thread, if there are enough of them.
+            let (outer, inner) = if parts.len() < threads { (1, threads) } else { (threads, 1) };
+            parallel::each(
+                outer,
+                parts.len(),
+                || Ok(()),
+                |(), number| {
+                    let (ranges, bytes) = &mut *parts[number].lock();
+                    read(inner, ranges, None, bytes)
+                },
+            )?;
+            parts.clear();
+            Ok(())
+        };
+        self.each_box(ranges, &mut |ranges| {
+            let len = len_of(&extent(ranges), self.view.part().len) as usize;
+            let (own, others) = mem::take(&mut rest).split_at_mut(len);
+            rest = others;
+            parts.push(Mutex::new((ranges.to_vec(), own)));
+            if parts.len() == PARTS { read_parts(&mut parts) } else { Ok(()) }
+        })?;
+        read_parts(&mut parts)
+    }
+
+    /// Calls `visit` with boxes of the view, whose items are those of a box, in C order.
+    fn each_box(
+        &self,
+        ranges: &[Range<u64>],
+        visit: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
+    ) -> Result<()> {
+        match self.shape {
+            None => visit(ranges),
+            Some(shape) => {
+                let own = self.view.shape();
+                runs_of(ranges, shape).try_for_each(|run| each_box_of(&own, run, visit))
+            }
+        }
+    }
+
+    pub(super) fn needed_len(&self, ranges: &[Range<u64>]) -> u64 {
+        len_of(&extent(&(self.needed)(ranges)), self.view.part().len)
+    }
+
+    pub(super) fn needed_blocks(&self, ranges: &[Range<u64>]) -> Result<u64> {
+        let mut blocks = 0u64;
+        self.each_box(&(self.needed)(ranges), &mut |ranges| {
+            blocks +=
+                self.view.planned(self.reading, ranges, |plan| Ok(plan.nblocks())).doing(READ)?;
+            Ok(())
+        })?;
+        Ok(blocks)
+    }
+
+    pub(super) fn hold(&mut self, threads: usize, ranges: &[Range<u64>]) -> Result<()> {
+        let (_, mut items) = self.held.take().unwrap_or_default();
+        resize(&mut items, self.needed_len(ranges) as usize).doing(READ)?;
+        let needed = (self.needed)(ranges);
+        self.read_on(threads, &needed, None, &mut items)?;
+        self.held = Some((needed, items));
+        Ok(())
+    }
 }
 
-/// Calls `visit` for each part of an array, in C order. The parts have these sides, except the last ones on an axis.
-pub(crate) fn each_part(
+/// The number of parts that are collected before they are read. It limits their memory.
+const PARTS: usize = 1 << 16;
+
+/// Calls `visit` with boxes of an array with this shape, whose items are those at consecutive positions, in C order.
+fn each_box_of(
     shape: &[u64],
-    sides: &[u64],
+    positions: Range<u64>,
     visit: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
 ) -> Result<()> {
-    if shape.contains(&0) {
-        return Ok(());
-    }
-    let counts = shape.iter().zip(sides).map(|(size, side)| 0..size.div_ceil(*side));
-    let counts: Vec<Range<u64>> = counts.collect();
-    let mut number = vec![0; shape.len()];
-    loop {
-        let axes = number.iter().zip(shape.iter().zip(sides));
-        let part = axes.map(|(at, (size, side))| at * side..((at + 1) * side).min(*size));
-        visit(&part.collect::<Vec<_>>())?;
-        if !next_index(&mut number, &counts) {
-            return Ok(());
+    let Range { mut start, end } = positions;
+    while start < end {
+        let (mut at, mut ranges, mut len) = (start, whole(shape), 1);
+        // The axes from the last one on which the box has all indices.
+        let mut is_inner = true;
+        for (range, &size) in ranges.iter_mut().zip(shape).rev() {
+            let index = at % size;
+            at /= size;
+            if is_inner && (index > 0 || start + len * size > end) {
+                is_inner = false;
+                *range = index..size.min(index + (end - start) / len);
+                len *= range.end - index;
+            } else if is_inner {
+                len *= size;
+            } else {
+                *range = index..index + 1;
+            }
         }
+        visit(&ranges)?;
+        start += len;
     }
-}
-
-/// Returns whether items of the shape `own` can be broadcast to `shape` without more axes.
-pub(crate) fn can_broadcast(own: &[u64], shape: &[u64]) -> bool {
-    let mut aligned = own.iter().rev().zip(shape.iter().rev());
-    own.len() <= shape.len() && aligned.all(|(own, size)| *own == 1 || own == size)
-}
-
-/// Returns the ranges of items with the shape `own`, for a box of the shape to which they are broadcast.
-pub(crate) fn own_ranges(own: &[u64], ranges: &[Range<u64>]) -> Vec<Range<u64>> {
-    let aligned = own.iter().zip(&ranges[ranges.len() - own.len()..]);
-    aligned.map(|(&size, range)| if size == 1 { 0..1 } else { range.clone() }).collect()
+    Ok(())
 }

@@ -4,7 +4,6 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::slice;
 use std::sync::Arc;
 
 use blosc2_format::b2nd::{Geometry, MAX_NDIM, Meta, NAME, OLD_NAME};
@@ -12,14 +11,15 @@ use blosc2_format::chunk::MAX_BLOCKSIZE;
 use blosc2_format::frame::ChunkSize;
 use parking_lot::Mutex;
 
-use super::boxes::{Readings, Sources, each_part, extent};
+use super::boxes::{BoxReader, Readings, Sources};
 use super::gather::Scratch;
 use super::index::{PerAxis, sizes};
 use super::partition::{CacheSizes, partition};
-use super::places::{ItemPart, Source, len_of};
+use super::places::{ItemPart, Source};
 use super::plan::Plan;
+use super::ranges::{Ranges, each_part, grown, len_of_box, whole};
 use super::region::Region;
-use super::scatter::{ChunkWriters, Data, FillBox, Team};
+use super::scatter::{ChunkWriters, Data, Team};
 use super::shape::{meta_of, stored_shape, stored_sizes};
 use super::transfer::{Given, ItemSource, RawItems};
 use super::view::{ItemType, NDArrayView};
@@ -29,7 +29,7 @@ use crate::codec::params::{Purpose, Resolved};
 use crate::dtype::{Kind, MAX_TEXT_LEN};
 use crate::item::element::{Element, bytes_of};
 use crate::schunk::{Created, Store};
-use crate::support::memory::{reserve, resize};
+use crate::support::memory::reserve;
 use crate::support::progress::Progress;
 use crate::{
     CParams, Codec, Doing, Dtype, Error, ErrorKind, Filter, OpenOptions, Reason, Result, SChunk,
@@ -104,23 +104,24 @@ pub struct NDArrayBuilder {
     dtype: Option<(String, usize)>,
     dtype_format: u8,
     progress: Progress,
-    /// The memory for temporary items, if it is set.
     max_memory: Option<usize>,
 }
 
-/// Receives the next items.
 pub(crate) type Put<'p, T> = dyn FnMut(&[T]) -> Result<()> + 'p;
 
-/// Stores the chunks of a new array.
 type Write<'a> = dyn FnOnce(&mut NewArray<'_>) -> Result<()> + 'a;
 
-/// Returns the data of the chunk with this index.
 type ChunkData<'a, 'd> = dyn Fn(&Team<'_>, &mut Scratch, usize) -> Result<Data<'d>> + Sync + 'a;
+
+/// Writes the items in these ranges of the new array, in C order.
+type FillFrom<'a> = dyn Fn(&[BoxReader<'_>], &[Range<u64>], &mut [u8]) -> Result<()> + Sync + 'a;
 
 /// The memory for temporary items in bytes, if none is set.
 const MAX_MEMORY: usize = 64 << 20;
 
-/// An array that is being created.
+/// The number of items that are taken from an iterator at once.
+const PART: u64 = 4096;
+
 pub(crate) struct NewArray<'a> {
     schunk: &'a mut SChunk,
     pub(crate) geometry: &'a Geometry,
@@ -128,21 +129,80 @@ pub(crate) struct NewArray<'a> {
     readings: &'a Readings<'a>,
     progress: &'a Progress,
     writers: ChunkWriters,
-    /// The number of complete chunks.
+    /// The memory for temporary items in bytes, and the number of threads.
+    memory: usize,
+    threads: usize,
+    /// The number of complete chunks, and the end of the chunks of the slab.
     done: u64,
+    end: u64,
 }
 
 impl NewArray<'_> {
-    /// Stores all chunks. Several threads compress them; `data` returns the data of each chunk.
+    /// Stores all chunks, or those of a [slab](Self::by_slabs). Several threads compress them; `data` returns the data of
+    /// each chunk.
     pub(crate) fn by_chunks(&mut self, data: &ChunkData<'_, '_>) -> Result<()> {
+        let start = self.done as usize;
         // The index, of at most 2 GiB, limits the number of chunks.
-        self.pack(self.geometry.nchunks() as usize, &|number| number, data, push)
+        let count = self.end as usize - start;
+        let data: &ChunkData<'_, '_> = &|team, scratch, number| data(team, scratch, start + number);
+        self.pack(count, &|number| start + number, data, push)
     }
 
     /// Stores all chunks. `fill` writes the items of each chunk, in C order, into zeroed memory.
-    pub(crate) fn by_boxes(&mut self, fill: &FillBox<'_>) -> Result<()> {
-        self.by_chunks(&|team, scratch, number| {
-            team.boxed(scratch, &team.geometry.chunk_box(number as u64), fill)
+    pub(crate) fn by_boxes(
+        &mut self,
+        readers: Vec<BoxReader<'_>>,
+        fill: &FillFrom<'_>,
+    ) -> Result<()> {
+        self.by_slabs(readers, |new, readers| {
+            let is_held = readers.iter().any(BoxReader::is_held);
+            let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| fill(readers, ranges, bytes);
+            new.by_chunks(&|team, scratch, number| team.by_boxes(scratch, number, is_held, &fill))
+        })
+    }
+
+    /// Stores all chunks. `store` calls [`by_chunks`](Self::by_chunks), and reads the sources by the readers that it
+    /// receives.
+    ///
+    /// If neighboring chunks need the same blocks, the chunks are stored in slabs: consecutive chunks, whose items of the
+    /// sources are read together, and take up to the memory of the builder. `store` is called for each slab.
+    pub(crate) fn by_slabs(
+        &mut self,
+        mut readers: Vec<BoxReader<'_>>,
+        mut store: impl FnMut(&mut Self, &[BoxReader<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        let (geometry, memory) = (self.geometry, self.memory);
+        let (shape, chunk) = (geometry.shape(), geometry.chunk_shape());
+        if geometry.nchunks() < 2 || readers.is_empty() {
+            return store(self, &readers);
+        }
+        let first = |sides: &[u64]| -> Vec<Range<u64>> {
+            shape.iter().zip(sides).map(|(&size, &side)| 0..size.min(side)).collect()
+        };
+        // The last axes first, so that the chunks of a slab are consecutive.
+        let next = |sides: &[u64]| (0..shape.len()).rev().find(|&axis| sides[axis] < shape[axis]);
+        let sides = grown(chunk, next, |sides| {
+            let needed = readers.iter().map(|reader| reader.needed_len(&first(sides)));
+            needed.fold(0, u64::saturating_add) <= memory as u64
+        });
+        // The number of blocks that are decompressed, if each box of these sides is read separately.
+        let blocks = |sides: &[u64]| -> Result<u64> {
+            let boxes = shape.iter().zip(sides).map(|(size, side)| size.div_ceil(*side));
+            let needed = readers.iter().map(|reader| reader.needed_blocks(&first(sides)));
+            let needed = needed.sum::<Result<u64>>()?;
+            Ok(boxes.fold(needed, u64::saturating_mul))
+        };
+        if sides == chunk || blocks(chunk)? <= blocks(&sides)?.saturating_mul(2) {
+            return store(self, &readers);
+        }
+        each_part(&whole(shape), &sides, &mut |ranges| {
+            readers.iter_mut().try_for_each(|reader| reader.hold(self.threads, ranges))?;
+            let chunks = ranges
+                .iter()
+                .zip(chunk)
+                .map(|(range, side)| (range.end - range.start).div_ceil(*side));
+            self.end = self.done + chunks.product::<u64>();
+            store(self, &readers)
         })
     }
 
@@ -158,71 +218,44 @@ impl NewArray<'_> {
         })
     }
 
-    /// Stores all chunks in boxes, which contain complete chunks, span all axes except the first one, and take up to
-    /// `memory` bytes, unless one row of chunks takes more. `read` writes the items of a box in C order.
-    pub(crate) fn by_slabs(
-        &mut self,
-        memory: usize,
-        read: impl Fn(&[Range<u64>], &mut [u8]) -> Result<()>,
-    ) -> Result<()> {
-        let (sides, mut bytes) = (self.slab(memory), Vec::new());
-        each_part(self.geometry.shape(), &sides, &mut |ranges| {
-            resize(&mut bytes, len_of(&extent(ranges), self.geometry.typesize()) as usize)
-                .doing(MAKE)?;
-            read(ranges, &mut bytes)?;
-            self.store_box(ranges, &bytes, push)
-        })
-    }
-
-    /// Returns the size on each axis of the boxes of [`by_slabs`](Self::by_slabs).
-    pub(crate) fn slab(&self, memory: usize) -> Vec<u64> {
-        let (mut sides, chunk) = (self.geometry.shape().to_vec(), self.geometry.chunk_shape());
-        if let Some(rows) = sides.first_mut() {
-            *rows = chunk[0];
-            let row = len_of(&sides, self.geometry.typesize()).max(1);
-            sides[0] = chunk[0].saturating_mul((memory as u64 / row).max(1));
-        }
-        sides
-    }
-
-    /// Stores the items of a one-dimensional array. `produce` passes them to its argument in order, in parts of any
-    /// length.
+    /// Stores the items. `produce` passes them to its argument in C order, in parts of any length. They are collected until
+    /// they fill the chunks at one coordinate on the first axis.
     fn in_order<T: Element>(
         &mut self,
         produce: impl FnOnce(&mut Put<'_, T>) -> Result<()>,
     ) -> Result<()> {
-        let side = self.geometry.chunk_shape()[0].max(1) as usize;
-        let (mut start, mut chunk) = (0, Vec::new());
-        let mut put = |chunk: &mut Vec<T>| {
-            let range = start..start + chunk.len() as u64;
-            start = range.end;
-            self.store_box(slice::from_ref(&range), &bytes_of(chunk), push)?;
-            chunk.clear();
-            Ok(())
+        let (shape, chunk) = (self.geometry.shape(), self.geometry.chunk_shape());
+        let (mut rows, mut slab) = (whole(shape), Vec::new());
+        let move_to = |rows: &mut Ranges, start: u64| {
+            if let Some(first) = rows.first_mut() {
+                *first = start..shape[0].min(start + chunk[0]);
+            }
         };
+        move_to(&mut rows, 0);
         produce(&mut |mut items| {
             while !items.is_empty() {
-                let (part, rest) = items.split_at(items.len().min(side - chunk.len()));
-                reserve(&mut chunk, part.len()).doing(MAKE)?;
-                chunk.extend_from_slice(part);
+                let count = len_of_box(&rows) as usize;
+                let (part, rest) = items.split_at(items.len().min(count - slab.len()));
+                reserve(&mut slab, part.len()).doing(MAKE)?;
+                slab.extend_from_slice(part);
                 items = rest;
-                if chunk.len() == side {
-                    put(&mut chunk)?;
+                if slab.len() == count {
+                    self.store_box(&rows, &bytes_of(&slab), push)?;
+                    slab.clear();
+                    let end = rows.first().map_or(0, |first| first.end);
+                    move_to(&mut rows, end);
                 }
             }
             Ok(())
-        })?;
-        if chunk.is_empty() { Ok(()) } else { put(&mut chunk) }
+        })
     }
 
-    /// Stores the items of a box of complete chunks in C order.
     fn store_box(&mut self, ranges: &[Range<u64>], bytes: &[u8], store: StoreChunk) -> Result<()> {
         let (geometry, region) = (self.geometry, Region::of_box(ranges.iter().cloned()));
         let item = ItemPart::whole(geometry.typesize());
         self.store_all(&Source::new(Plan::of_region(geometry, &region), item, bytes), store)
     }
 
-    /// Stores the items of a source, which fill complete chunks.
     fn store_all(&mut self, source: &Source<'_, '_>, store: StoreChunk) -> Result<()> {
         let numbers: Vec<usize> = source.plan().chunk_numbers().collect();
         let data: &ChunkData<'_, '_> =
@@ -241,7 +274,7 @@ impl NewArray<'_> {
         if count == 0 {
             return Ok(());
         }
-        let Self { schunk, geometry, readings, progress, writers, done } = self;
+        let Self { schunk, geometry, readings, progress, writers, done, .. } = self;
         let team = writers.team(schunk, geometry, count)?.beside(readings.gates());
         let data = |scratch: &mut Scratch, number| data(&team, scratch, number);
         let mut number = 0;
@@ -276,7 +309,6 @@ impl NewArray<'_> {
 /// Stores a compressed chunk with this index, and returns its buffer if it can be reused.
 type StoreChunk = fn(&mut SChunk, usize, Vec<u8>) -> Result<Vec<u8>>;
 
-/// Appends a chunk.
 fn push(schunk: &mut SChunk, _: usize, chunk: Vec<u8>) -> Result<Vec<u8>> {
     schunk.push_made(chunk)
 }
@@ -408,8 +440,11 @@ impl NDArrayBuilder {
     ///
     /// These methods use this setting: [`sort`](Self::sort), [`argsort`](Self::argsort), [`unique`](Self::unique),
     /// [`unique_counts`](Self::unique_counts), [`matmul`](Self::matmul), [`tensordot`](Self::tensordot),
-    /// [`take_along_axis`](Self::take_along_axis), and [`copy`](Self::copy) if the chunks of the copy need the same blocks
-    /// of the source, for example if the axes have another order.
+    /// [`take_along_axis`](Self::take_along_axis). These methods use it if neighboring chunks of the new array need the same
+    /// blocks of a source, for example if the axes have another order: [`copy`](Self::copy), [`cast`](Self::cast),
+    /// [`map`](Self::map), [`concatenate`](Self::concatenate), [`reshape`](Self::reshape),
+    /// [`broadcast_to`](Self::broadcast_to), [`diff`](Self::diff) and
+    /// [`LazyExpr::create`](crate::compute::LazyExpr::create).
     ///
     /// The setting does not include the memory for compression, which is a few chunks of the source and of the new array
     /// for each thread, and an array that is created in memory. With a very small setting, an operation needs more memory
@@ -582,7 +617,6 @@ impl NDArrayBuilder {
         Ok((text.clone(), *size))
     }
 
-    /// Returns the text of the dtype that the builder sets, and the size of an item.
     fn dtype_of_bytes(&self) -> Result<(String, usize)> {
         self.dtype.clone().ok_or_else(|| {
             let detail = "the items are bytes, and the builder sets no dtype";
@@ -623,36 +657,24 @@ impl NDArrayBuilder {
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
         let order = self.order(shape, &dtype, typesize)?;
         order.make(Box::new(|new| {
-            let geometry = new.geometry;
+            let len = new.geometry.len();
             let wrong = |what: &str| {
-                let detail = format!(
-                    "the iterator has {what} than the {} items of the shape",
-                    geometry.len()
-                );
+                let detail = format!("the iterator has {what} than the {len} items of the shape");
                 Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail))
             };
-            let rows = shape.first().copied().unwrap_or(1);
-            let step = geometry.chunk_shape().first().copied().unwrap_or(1).max(1);
-            // An array without items has no rows to write.
-            let rows = if geometry.is_empty() { 0 } else { rows };
-            let row = len_of(shape.get(1..).unwrap_or_default(), 1);
-            let mut slab: Vec<T> = Vec::new();
-            for start in (0..rows).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
-                let end = rows.min(start + step);
-                let count = usize::try_from((end - start) * row).unwrap_or(usize::MAX);
-                slab.clear();
-                reserve(&mut slab, count).doing(MAKE)?;
-                slab.extend(items.by_ref().take(count));
-                if slab.len() < count {
-                    return wrong("fewer");
+            let (mut left, mut part) = (len, Vec::new());
+            new.in_order(|put| {
+                while left > 0 {
+                    part.clear();
+                    part.extend(items.by_ref().take(left.min(PART) as usize));
+                    if part.is_empty() {
+                        return wrong("fewer");
+                    }
+                    left -= part.len() as u64;
+                    put(&part)?;
                 }
-                let mut ranges: Vec<Range<u64>> = shape.iter().map(|&size| 0..size).collect();
-                if let Some(first) = ranges.first_mut() {
-                    *first = start..end;
-                }
-                new.store_box(&ranges, &bytes_of(&slab), push)?;
-            }
-            if items.next().is_some() { wrong("more") } else { Ok(()) }
+                if items.next().is_some() { wrong("more") } else { Ok(()) }
+            })
         }))
     }
 
@@ -666,9 +688,10 @@ impl NDArrayBuilder {
         fill: impl FnOnce(&S, &mut NewArray<'_>) -> Result<()>,
     ) -> Result<NDArray> {
         let order = self.limited_as(sources.readings()).order(shape, dtype, typesize)?;
-        order.builder.place(&order.cparams, sources, |store, sources| {
-            order.fill(store, sources.readings(), Box::new(|new| fill(sources, new)))
-        })
+        let order = &order;
+        let fill =
+            move |store| order.fill(store, sources.readings(), Box::new(|new| fill(&sources, new)));
+        order.builder.place(&order.cparams, Box::new(fill))
     }
 
     /// Creates a one-dimensional array of `len` items. `produce` passes the items to its last argument in order, in
@@ -700,7 +723,7 @@ impl NDArrayBuilder {
         fill: impl FnOnce(Box<dyn Store>, &S) -> Result<SChunk>,
     ) -> Result<NDArray> {
         let (dtype, _) = self.dtype_of_type(ItemType::of::<T>())?;
-        self.place(&self.cparams_for(&dtype), sources, fill)
+        self.place(&self.cparams_for(&dtype), Box::new(move |store| fill(store, &sources)))
     }
 
     /// Fills the store of a new one-dimensional array of `len` items; see [`in_order`](Self::in_order).
@@ -716,12 +739,10 @@ impl NDArrayBuilder {
         order.fill(store, readings, Box::new(|new| new.in_order(produce)))
     }
 
-    /// The memory for temporary items in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.max_memory.unwrap_or(MAX_MEMORY)
     }
 
-    /// The number of threads that create an array.
     pub(crate) fn threads(&self) -> usize {
         let threads = self.options.cparams.as_ref().map_or(Threads::ONE, |params| params.threads);
         closures::threads(threads.for_any()).unsigned_abs().into()
@@ -733,7 +754,6 @@ impl NDArrayBuilder {
         Some(if parent.as_os_str().is_empty() { ".".into() } else { parent })
     }
 
-    /// The path of the target, if it is a path.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         self.target.as_ref()?.lock().as_ref()?.path().map(Path::to_owned)
     }
@@ -866,7 +886,7 @@ impl NDArrayBuilder {
         let shape = &sizes(&shape, "shape").doing(MAKE)?[..];
         let (dtype, typesize) = self.dtype_of_bytes()?;
         self.create_from(shape, (&dtype, typesize), Readings::default(), |_, new| {
-            new.by_boxes(&|ranges, bytes| {
+            new.by_boxes(Vec::new(), &|_, ranges, bytes| {
                 fill(ranges, bytes).map_err(|error| {
                     let error = error.into();
                     let detail = format!("the closure that fills {ranges:?} failed: {error}");
@@ -914,7 +934,6 @@ impl NDArrayBuilder {
         self
     }
 
-    /// Whether the builder sets compression parameters.
     pub(super) fn has_cparams(&self) -> bool {
         self.options.cparams.is_some()
     }
@@ -1002,12 +1021,10 @@ impl NDArrayBuilder {
         Ok(Order { geometry, params, cparams, dtype: dtype.to_owned(), builder: self })
     }
 
-    /// Parses the text of a dtype; `None` if the text cannot be parsed.
     fn parsed(&self, dtype: &str) -> Option<Dtype> {
         if self.dtype_format == NUMPY_FORMAT { Dtype::parse(dtype).ok() } else { None }
     }
 
-    /// Returns the compression parameters for items of this dtype.
     fn cparams_for(&self, dtype: &str) -> CParams {
         self.options.cparams.clone().unwrap_or_else(|| {
             let is_text = |dtype: Dtype| dtype.kind() == Some(Kind::Unicode);
@@ -1030,7 +1047,6 @@ fn side(shape: &impl PerAxis) -> Vec<u64> {
     (0..shape.ndim()).map(|axis| u64::try_from(shape.along(axis)).unwrap_or(u64::MAX)).collect()
 }
 
-/// A checked specification of a new array.
 pub(super) struct Order {
     geometry: Geometry,
     params: Resolved,
@@ -1042,10 +1058,7 @@ pub(super) struct Order {
 
 impl Order {
     /// Creates the array from all its items. `source` returns the source that owns their plan.
-    pub(super) fn make_of<'m>(
-        self,
-        source: impl for<'p> Fn(Plan<'p>) -> Source<'m, 'p>,
-    ) -> Result<NDArray> {
+    fn make_of<'m>(self, source: impl for<'p> Fn(Plan<'p>) -> Source<'m, 'p>) -> Result<NDArray> {
         self.make(Box::new(|new| {
             let (geometry, region) = (new.geometry, Region::whole(new.geometry.shape()));
             new.store_all(&source(Plan::of_region(geometry, &region)), push)
@@ -1056,7 +1069,7 @@ impl Order {
     fn make(mut self, write: Box<Write<'_>>) -> Result<NDArray> {
         self.builder.progress = Progress::default();
         let none = Readings::default();
-        self.builder.place(&self.cparams, none, |store, none| self.fill(store, none, write))
+        self.builder.place(&self.cparams, Box::new(|store| self.fill(store, &none, write)))
     }
 
     /// Creates the super-chunk in a store. `write` stores the chunks.
@@ -1084,7 +1097,10 @@ impl Order {
             readings,
             progress: &builder.progress,
             writers: ChunkWriters::default(),
+            memory: builder.memory(),
+            threads: builder.threads(),
             done: 0,
+            end: geometry.nchunks(),
         })?;
         options.set_vlmeta(&mut schunk)?;
         schunk.finish()?;
@@ -1094,17 +1110,8 @@ impl Order {
 
 impl NDArrayBuilder {
     /// Creates an array with these parameters at the target. `fill` creates the super-chunk in the store that it receives.
-    fn place<S: Sources>(
-        &self,
-        cparams: &CParams,
-        sources: S,
-        fill: impl FnOnce(Box<dyn Store>, &S) -> Result<SChunk>,
-    ) -> Result<NDArray> {
-        // The closure owns the sources, so that they are dropped before the target is replaced, which can be one of them.
-        self.place_by(cparams, Box::new(move |store| fill(store, &sources)))
-    }
-
-    fn place_by(
+    /// `fill` owns the sources, so that they are dropped before the target is replaced, which can be one of them.
+    fn place(
         &self,
         cparams: &CParams,
         fill: Box<dyn FnOnce(Box<dyn Store>) -> Result<SChunk> + '_>,

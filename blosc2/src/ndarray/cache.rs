@@ -17,7 +17,6 @@ pub(super) struct Cache {
 struct CacheState {
     version: Version,
     blocks: LruCache<(usize, usize), Box<[u8]>>,
-    /// The size of all cached blocks in bytes.
     bytes: usize,
 }
 
@@ -25,7 +24,6 @@ struct CacheState {
 const OVERHEAD: usize = 128;
 
 impl Cache {
-    /// Creates a cache of at most `most` bytes.
     pub(super) fn new(most: usize) -> Self {
         let state =
             CacheState { version: Version::default(), blocks: LruCache::unbounded(), bytes: 0 };
@@ -54,7 +52,6 @@ impl CacheState {
     }
 }
 
-/// The cached blocks of one version of the array.
 #[derive(Clone, Copy)]
 pub(super) struct Blocks<'a> {
     cache: &'a Cache,

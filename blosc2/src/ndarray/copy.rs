@@ -2,19 +2,16 @@
 
 use std::ops::Range;
 
-use super::boxes::{Readings, extent, next_index};
+use super::boxes::{BoxReader, Readings};
 use super::builder::MAKE;
 use super::index::{IndexedShape, sizes};
-use super::places::len_of;
-use super::scatter::Data;
+use super::ranges::{Ranges, next_index, part_of, whole};
 use super::transfer::{Given, ItemSource};
 use super::view::{ItemType, NDArrayView};
 use super::{NDArray, NDArrayBuilder};
 use crate::dtype::Kind;
 use crate::item::element::{Element, bytes_of};
-use crate::schunk::NOTHING_FETCHED;
-use crate::support::memory::resize;
-use crate::{Doing, Dtype, Error, ErrorKind, Result, Threads};
+use crate::{Doing, Dtype, Error, ErrorKind, Result};
 
 impl NDArrayBuilder {
     /// Creates an array by calling a function with the index of each item. NumPy: `fromfunction`.
@@ -41,22 +38,20 @@ impl NDArrayBuilder {
         let shape = &sizes(&shape, "shape").doing(MAKE)?[..];
         let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
             let mut index: Vec<u64> = ranges.iter().map(|range| range.start).collect();
-            // One row of the block at a time.
-            let (len, first) =
-                ranges.last().map_or((1, 0), |range| (range.end - range.start, range.start));
-            let mut row = Vec::new();
-            for to in bytes.chunks_exact_mut(len as usize * size_of::<T>()) {
-                row.clear();
-                for at in first..first + len {
+            let mut items = Vec::with_capacity(bytes.len() / size_of::<T>());
+            let (last, outer) = (ranges.last().cloned(), index.len().saturating_sub(1));
+            loop {
+                for at in last.clone().unwrap_or(0..1) {
                     if let Some(last) = index.last_mut() {
                         *last = at;
                     }
-                    row.push(item(S::index(&index)));
+                    items.push(item(S::index(&index)));
                 }
-                to.copy_from_slice(&bytes_of(&row));
-                let outer = index.len().saturating_sub(1);
-                next_index(&mut index[..outer], &ranges[..outer]);
+                if !next_index(&mut index[..outer], &ranges[..outer]) {
+                    break;
+                }
             }
+            bytes.copy_from_slice(&bytes_of(&items));
             Ok(())
         };
         let (dtype, typesize) = self.dtype_of_type(ItemType::of::<T>())?;
@@ -156,36 +151,12 @@ impl NDArrayBuilder {
                 return self.create_of(items, &shape);
             }
         };
-        let as_is = !self.has_cparams();
-        let (array, shape) = (view.array, view.shape());
-        let ((dtype, format), typesize) = (view.dtype_text(), view.part().len);
-        let mut builder = self.cut_like(&view)?.dtype_format(format);
+        let (as_is, shape) = (!self.has_cparams(), view.shape());
+        let mut builder = self.cut_like(&view)?;
         if view.is_array() {
-            builder = builder.compressed_as(array);
+            builder = builder.compressed_as(view.array);
         }
-        let readings = Readings::new([array])?;
-        let (memory, threads) = (builder.memory(), Threads::new(builder.threads()));
-        builder.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
-            new.copy_vlmeta(&view)?;
-            let reading = readings.of(array);
-            let slab = new.slab(memory);
-            if len_of(&slab, typesize) <= memory as u64
-                && view.shares_blocks(reading, new.geometry, &slab).doing(MAKE)?
-            {
-                return new.by_slabs(memory, |ranges, bytes| {
-                    view.read_tile_on(threads, (reading, &NOTHING_FETCHED), ranges, bytes)
-                });
-            }
-            new.by_chunks(&|team, scratch, number| {
-                let ranges = team.geometry.chunk_box(number as u64);
-                if as_is && let Some(chunk) = view.whole_chunk(reading, &ranges, team.geometry)? {
-                    return Ok(Data::Compressed(chunk));
-                }
-                team.boxed(scratch, &ranges, &|ranges, bytes| {
-                    view.read_box(reading, ranges, whole(ranges), bytes).doing(MAKE)
-                })
-            })
-        })
+        builder.join(&shape, &[(view, whole(&shape))], as_is)
     }
 
     /// Creates a copy of an array or a view, with each number converted to `T` by the rules of the operator `as`; see
@@ -219,20 +190,18 @@ impl NDArrayBuilder {
         };
         let dtype = view.dtype().filter(|dtype| dtype.size() == view.part().len);
         let dtype = dtype.ok_or_else(wrong)?;
-        let number = number_of::<T>(dtype).ok_or_else(wrong)?;
+        let numbers = numbers_of::<T>(dtype).ok_or_else(wrong)?;
         let swapped = dtype.swap_plan().map_err(|_| wrong())?;
         let (builder, readings) = (self.cut_like(&view)?, Readings::new([array])?);
         let (name, size) = (T::dtype().to_string(), size_of::<T>());
         builder.create_from(&shape, (&name, size), readings, |readings, new| {
             new.copy_vlmeta(&view)?;
-            new.by_boxes(&|ranges, bytes| {
+            let reader = BoxReader::new(&view, readings.of(array), <[_]>::to_vec);
+            new.by_boxes(vec![reader], &|readers, ranges, bytes| {
                 let mut from = Vec::new();
-                resize(&mut from, bytes.len() / size * dtype.size()).doing(MAKE)?;
-                let reading = readings.of(array);
-                view.read_box(reading, ranges, whole(ranges), &mut from).doing(MAKE)?;
+                readers[0].read_to(ranges, &mut from)?;
                 swapped.apply(&mut from);
-                let items: Vec<T> = from.chunks_exact(dtype.size()).map(number).collect();
-                bytes.copy_from_slice(&bytes_of(&items));
+                bytes.copy_from_slice(&bytes_of(&numbers(&from)));
                 Ok(())
             })
         })
@@ -284,31 +253,33 @@ impl NDArrayBuilder {
     /// - [`ErrorKind::TypeMismatch`]: the dtypes differ.
     #[doc(alias("concat", "b2nd_concatenate", "stack"))]
     pub fn concatenate<'a>(
-        self,
+        mut self,
         sources: impl IntoIterator<Item = impl Into<NDArrayView<'a>>>,
         axis: usize,
     ) -> Result<NDArray> {
-        let views: Vec<NDArrayView<'a>> = sources.into_iter().map(Into::into).collect();
-        self.join(&views, axis)
-    }
-
-    fn join(mut self, views: &[NDArrayView<'_>], axis: usize) -> Result<NDArray> {
-        let invalid = |detail: String| Error::new(ErrorKind::InvalidArgument, MAKE, detail);
-        let first = views.first().ok_or_else(|| invalid("there is no array to join".to_owned()))?;
-        let mut shape = first.shape();
-        if axis >= shape.len() {
-            let detail = format!("the arrays have {} axes, got axis {axis}", shape.len());
-            return Err(invalid(detail));
+        let mut placed: Vec<(NDArrayView<'a>, Ranges)> = Vec::new();
+        let mut shape = Vec::new();
+        for view in sources.into_iter().map(Into::into) {
+            let own: NDArrayView<'a> = view;
+            let mut ranges = whole(&own.shape());
+            match placed.first() {
+                Some((first, _)) => {
+                    own.check_joins((first, &first.shape()), Some(axis)).doing(MAKE)?;
+                }
+                None => {
+                    own.check_axis(axis).doing(MAKE)?;
+                    (shape, shape[axis]) = (own.shape(), 0);
+                }
+            }
+            let end = shape[axis].saturating_add(ranges[axis].end);
+            ranges[axis] = shape[axis]..end;
+            shape[axis] = end;
+            placed.push((own, ranges));
         }
-        // The index on the axis at which each source starts.
-        let mut starts = Vec::with_capacity(views.len());
-        let mut end = 0u64;
-        for view in views {
-            view.check_joins((first, &first.shape()), Some(axis)).doing(MAKE)?;
-            starts.push(end);
-            end = end.saturating_add(view.shape()[axis]);
-        }
-        shape[axis] = end;
+        let Some((first, _)) = placed.first() else {
+            let detail = "there is no array to join";
+            return Err(Error::new(ErrorKind::InvalidArgument, MAKE, detail));
+        };
         let as_is = !self.has_cparams();
         if first.is_array() {
             self = self.meta_from(first.array)?.compressed_as(first.array);
@@ -317,47 +288,38 @@ impl NDArrayBuilder {
                 self = self.cut_as(first.array);
             }
         }
+        self.join(&shape, &placed, as_is)
+    }
+
+    /// Creates an array of views, which are at these boxes of the array. With `as_is`, compressed chunks are copied
+    /// unchanged if possible.
+    fn join<'a>(
+        self,
+        shape: &[u64],
+        placed: &'a [(NDArrayView<'a>, Ranges)],
+        as_is: bool,
+    ) -> Result<NDArray> {
+        let Some((first, _)) = placed.first() else { unreachable!("there is a view") };
         let ((dtype, format), typesize) = (first.dtype_text(), first.part().len);
-        self = self.dtype_format(format);
-        let readings = Readings::new(views.iter().map(|view| view.array))?;
-        // The part of a view in these ranges of the new array, as ranges of the view.
-        let part = |index: usize, ranges: &[Range<u64>]| {
-            let (start, len) = (starts[index], views[index].shape()[axis]);
-            let low = ranges[axis].start.max(start);
-            let high = ranges[axis].end.min(start + len);
-            let mut part = ranges.to_vec();
-            part[axis] = low.saturating_sub(start)..high.saturating_sub(start);
-            (low < high).then_some((part, low))
-        };
-        self.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
-            new.copy_vlmeta(first)?;
-            new.by_chunks(&|team, scratch, number| {
-                let ranges = team.geometry.chunk_box(number as u64);
-                if as_is
-                    && let Some(index) =
-                        starts.partition_point(|&start| start <= ranges[axis].start).checked_sub(1)
-                    && let Some((part, _)) = part(index, &ranges)
-                    && extent(&part) == extent(&ranges)
-                {
-                    let reading = readings.of(views[index].array);
-                    if let Some(chunk) = views[index].whole_chunk(reading, &part, team.geometry)? {
-                        return Ok(Data::Compressed(chunk));
-                    }
-                }
-                team.boxed(scratch, &ranges, &|ranges, bytes| {
-                    let (mut to, extent) = whole(ranges);
-                    for (index, view) in views.iter().enumerate() {
-                        if let Some((part, low)) = part(index, ranges) {
-                            to[axis] = low - ranges[axis].start;
-                            let (to, reading) = (to.clone(), readings.of(view.array));
-                            view.read_box(reading, &part, (to, extent.clone()), bytes)
-                                .doing(MAKE)?;
-                        }
-                    }
-                    Ok(())
+        let readings = Readings::new(placed.iter().map(|(view, _)| view.array))?;
+        self.dtype_format(format).create_from(
+            shape,
+            (&dtype, typesize),
+            readings,
+            |readings, new| {
+                new.copy_vlmeta(first)?;
+                let reader = |(view, at): &'a (NDArrayView<'a>, Ranges)| {
+                    BoxReader::new(view, readings.of(view.array), |ranges| part_of(at, ranges).0)
+                };
+                new.by_slabs(placed.iter().map(reader).collect(), |new, readers| {
+                    let placed = readers.iter().zip(placed.iter().map(|(_, at)| &at[..]));
+                    let placed: Vec<_> = placed.collect();
+                    new.by_chunks(&|team, scratch, number| {
+                        team.placed(scratch, number, &placed, as_is, &|_, _| Ok(()))
+                    })
                 })
-            })
-        })
+            },
+        )
     }
 
     /// If the view is the entire array, uses its metalayers. Also uses its chunk and block shapes, if the builder sets
@@ -368,11 +330,6 @@ impl NDArrayBuilder {
         }
         Ok(self.meta_from(view.array)?.cut_as(view.array))
     }
-}
-
-/// Returns the position of a box in itself, and its shape: zeros, and the length of each range.
-fn whole(ranges: &[Range<u64>]) -> (Vec<u64>, Vec<u64>) {
-    (vec![0; ranges.len()], extent(ranges))
 }
 
 /// A number type or `bool`. [`NDArrayBuilder::cast`] converts items to such a type. This trait is sealed.
@@ -405,7 +362,6 @@ mod sealed {
         /// Returns the number of steps from `start` (inclusive) to `end` (exclusive); `None` if it is not a finite
         /// number.
         fn count(start: Self, end: Self, step: Self) -> Option<u64>;
-        /// Returns the number after `index` steps.
         fn nth(start: Self, step: Self, index: u64) -> Self;
         /// Returns the number after `index` of `last` equal steps from `start` to `end`.
         fn between(start: Self, end: Self, index: u64, last: u64) -> Self;
@@ -414,7 +370,6 @@ mod sealed {
         fn multiply(to: &mut [Self], a: &[Self], b: &[Self], sizes: [usize; 3])
         where
             Self: Sized;
-        /// Returns whether the number is finite.
         fn is_number(self) -> bool {
             true
         }
@@ -422,26 +377,27 @@ mod sealed {
 }
 
 macro_rules! numbers {
-    ($($type:ty)*) => {$(
+    ($($type:ty)*, $number:ident => $converted:expr) => {$(
         impl Number for $type {}
 
         impl sealed::Number for $type {
-            fn from_int(number: i64) -> Self {
-                number as Self
+            fn from_int($number: i64) -> Self {
+                $converted
             }
 
-            fn from_uint(number: u64) -> Self {
-                number as Self
+            fn from_uint($number: u64) -> Self {
+                $converted
             }
 
-            fn from_float(number: f64) -> Self {
-                number as Self
+            fn from_float($number: f64) -> Self {
+                $converted
             }
         }
     )*};
 }
 
-numbers! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }
+numbers! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64, number => number as Self }
+numbers! { bool, number => number != Default::default() }
 
 /// A number type that [`NDArrayBuilder::arange`], [`NDArrayBuilder::linspace`], [`NDArrayBuilder::matmul`] and
 /// [`NDArrayBuilder::tensordot`] accept. This trait is sealed.
@@ -559,34 +515,23 @@ macro_rules! floats {
 integers! { u8 i8 u16 i16 u32 i32 u64 i64 }
 floats! { f32, matrixmultiply::sgemm; f64, matrixmultiply::dgemm; }
 
-impl Number for bool {}
+/// Converts the bytes of items, in native byte order, to numbers.
+type Convert<T> = fn(&[u8]) -> Vec<T>;
 
-impl sealed::Number for bool {
-    fn from_int(number: i64) -> Self {
-        number != 0
-    }
-
-    fn from_uint(number: u64) -> Self {
-        number != 0
-    }
-
-    fn from_float(number: f64) -> Self {
-        number != 0.0
-    }
-}
-
-/// Returns the function that converts the bytes of an item of this dtype, in native byte order, to a number.
-pub(super) fn number_of<T: Number>(dtype: &Dtype) -> Option<fn(&[u8]) -> T> {
+/// Returns the conversion of items of this dtype.
+pub(super) fn numbers_of<T: Number>(dtype: &Dtype) -> Option<Convert<T>> {
     macro_rules! from {
         ($from:ident $type:ty as $wide:ty) => {
             |bytes| {
-                let bytes = bytes.first_chunk().copied().unwrap_or_default();
-                T::$from(<$wide>::from(<$type>::from_ne_bytes(bytes)))
+                let items = bytes.as_chunks().0.iter().copied();
+                items.map(|item| T::$from(<$wide>::from(<$type>::from_ne_bytes(item)))).collect()
             }
         };
     }
     Some(match (dtype.kind()?, dtype.size()) {
-        (Kind::Bool, 1) => |bytes| T::from_uint(u64::from(bytes[0] != 0)),
+        (Kind::Bool, 1) => {
+            |bytes| bytes.iter().map(|&byte| T::from_uint((byte != 0).into())).collect()
+        }
         (Kind::Int, 1) => from!(from_int i8 as i64),
         (Kind::Int, 2) => from!(from_int i16 as i64),
         (Kind::Int, 4) => from!(from_int i32 as i64),

@@ -11,7 +11,7 @@ use super::cache::{Blocks, Cache};
 use super::places::Sink;
 use super::plan::ChunkPlan;
 use super::selection::AxisVec;
-use super::{Pooled, Reused, parallel};
+use super::{Pooled, parallel};
 use crate::chunk::decoder::{Decoder, nan};
 use crate::closures;
 use crate::schunk::{Fetched, Reading, Wanted};
@@ -38,8 +38,8 @@ pub(crate) struct Scratch {
 /// smaller.
 const KEPT: usize = 64 << 20;
 
-impl Reused for Scratch {
-    fn trim(&mut self) {
+impl Scratch {
+    pub(super) fn trim(&mut self) {
         for memory in [&mut self.chunk, &mut self.block] {
             if memory.capacity() > KEPT {
                 *memory = Vec::new();
@@ -51,7 +51,6 @@ impl Reused for Scratch {
 /// The size of the plan of a block in bytes. It counts as temporary memory, because a file may have blocks of one item.
 const PLANNED: u64 = 64;
 
-/// The state and settings of reads of an array.
 #[derive(Debug)]
 pub(super) struct Readers {
     pub(super) cache: Option<Cache>,
@@ -65,19 +64,16 @@ impl Readers {
         readers
     }
 
-    /// Sets the parameters, and drops the blocks of the cache.
     pub(super) fn set_params(&mut self, params: &DParams) {
         self.cache = (params.cache > 0).then(|| Cache::new(params.cache));
     }
 
-    /// Drops all blocks of the cache.
     pub(super) fn clear_cache(&mut self) {
         if let Some(cache) = &mut self.cache {
             cache.clear();
         }
     }
 
-    /// Reads the items of the plan of a sink.
     pub(super) fn gather(
         &self,
         (schunk, reading, fetched): (&SChunk, &Reading<'_>, &Fetched),
@@ -90,14 +86,14 @@ impl Readers {
         schunk.allow_scratch(plan.most_blocks().saturating_mul(PLANNED)).doing(READ)?;
         let mut threads: usize = closures::threads(threads.for_any()).unsigned_abs().into();
         if threads > 1 && nchunks < CHUNKS_PER_THREAD {
-            let blocks: usize = plan.chunks().map(|chunk| chunk.nblocks()).sum();
+            let blocks = plan.nblocks() as usize;
             let worthwhile = blocks.saturating_mul(geometry.block_len()) / WORTHWHILE;
             threads = threads.min(blocks).min(worthwhile);
         }
         let cache = self.cache.as_ref().map(|cache| cache.of(reading.version()));
         let scratch = || {
-            let scratch = self.scratches.lock().pop().unwrap_or_default();
-            Ok(Pooled::new(&self.scratches, scratch))
+            let value = Some(self.scratches.lock().pop().unwrap_or_default());
+            Ok(Pooled { pool: &self.scratches, trim: Scratch::trim, value })
         };
         let gather = |numbers: Range<usize>, fetched: &Fetched| {
             // The parts are small, so that at the end no thread waits long for another thread.
@@ -147,7 +143,6 @@ fn add_block(ranges: &mut AxisVec<Range<usize>>, number: usize, len: usize) {
     }
 }
 
-/// A read.
 struct Gathering<'a> {
     schunk: &'a SChunk,
     reading: &'a Reading<'a>,
@@ -281,7 +276,6 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Adds a block to the cache.
     fn keep(&self, chunk: usize, block: usize, bytes: &[u8]) {
         if let Some(cache) = &self.cache {
             cache.keep(chunk, block, bytes);

@@ -69,7 +69,6 @@ pub trait Integers {
     /// The number of integers, if the type determines it.
     const NDIM: Option<usize>;
 
-    /// Returns the number of integers.
     fn ndim(&self) -> usize;
 
     /// Returns the integer for an axis; `axis` is less than `ndim`.
@@ -94,6 +93,17 @@ pub(super) fn sizes(shape: &impl PerAxis, what: &str) -> Result<Vec<u64>, Reason
 pub(super) fn place(at: i128, size: u64) -> u64 {
     let place = if at < 0 { at + i128::from(size) } else { at };
     u64::try_from(place).unwrap_or(u64::MAX)
+}
+
+/// Returns the position of an index on an axis of this number and size; fails if it is outside.
+pub(super) fn position_of(at: i128, (axis, size): (usize, u64)) -> Result<u64, Reason> {
+    match place(at, size) {
+        place if place < size => Ok(place),
+        _ => {
+            let detail = format!("axis {axis} has {size} items, asked for index {at}");
+            Err(Reason::new(ErrorKind::OutOfBounds, detail))
+        }
+    }
 }
 
 /// Implementations for slices and for types that are used as slices.

@@ -56,13 +56,6 @@ pub struct ArrayInfo {
 }
 
 impl NDArray {
-    /// Returns the uncompressed size of all items in bytes, without padding.
-    pub(super) fn nbytes(&self) -> u64 {
-        // There are fewer than 2^28 chunks of fewer than 2^31 bytes.
-        self.len() * self.typesize() as u64
-    }
-
-    /// Returns the number of the notation in which the text of the dtype is stored.
     pub(super) fn dtype_format(&self) -> u8 {
         self.dtype.as_ref().map_or(NUMPY_FORMAT, |dtype| dtype.format)
     }
@@ -83,7 +76,8 @@ impl NDArray {
             dtype: self.dtype_str().map(str::to_owned),
             dtype_format: self.dtype_format(),
             typesize: self.typesize(),
-            nbytes: self.nbytes(),
+            // There are fewer than 2^28 chunks of fewer than 2^31 bytes.
+            nbytes: self.len() * self.typesize() as u64,
             cbytes: schunk.cbytes,
             cratio: schunk.cratio,
             nchunks: schunk.nchunks,

@@ -18,6 +18,7 @@ mod partition;
 pub(crate) mod places;
 mod plan;
 mod points;
+pub(crate) mod ranges;
 mod read;
 pub(crate) mod region;
 mod reshape;
@@ -463,7 +464,6 @@ impl NDArray {
         Ok(self.reload()? || changed)
     }
 
-    /// Re-reads the shape from the frame, and returns whether it has changed.
     fn reload(&mut self) -> Result<bool> {
         let reading = self.schunk.reading()?;
         let now = parse(&reading, &self.schunk).map_err(|error| self.schunk.at(error))?;
@@ -554,7 +554,6 @@ impl AsRef<SChunk> for NDArray {
 #[derive(Debug, Clone, PartialEq)]
 struct Notation {
     text: String,
-    /// The notation of the text.
     format: u8,
     /// The parsed dtype; `None` if the text cannot be parsed.
     dtype: Option<Dtype>,
@@ -569,7 +568,6 @@ struct Change<'a> {
     writers: &'a ChunkWriters,
 }
 
-/// Parses the shapes and the dtype from the metalayer, and checks them against the chunks.
 fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Notation>)> {
     let invalid = |detail: String| Error::new(ErrorKind::InvalidData, OPEN, detail);
     let Some(meta) = reading.array_meta() else {
@@ -598,7 +596,6 @@ fn parse(reading: &Reading<'_>, schunk: &SChunk) -> Result<(Geometry, Option<Not
     Ok((geometry, dtype))
 }
 
-/// Checks that the chunk shape, the block shape and the typesize have not changed.
 fn check_cut(known: &Geometry, now: &Geometry) -> Result<(), Reason> {
     let cut = |geometry: &Geometry| {
         (geometry.chunk_shape().to_vec(), geometry.block_shape().to_vec(), geometry.typesize())
@@ -611,7 +608,6 @@ fn check_cut(known: &Geometry, now: &Geometry) -> Result<(), Reason> {
     Err(Reason::new(ErrorKind::InvalidData, detail))
 }
 
-/// Returns the geometry of an array of at most `chunks` chunks.
 fn cut(
     meta: &Meta,
     typesize: usize,
@@ -621,25 +617,17 @@ fn cut(
     Geometry::new(meta, typesize, &Limits { chunks, ..Limits::default() })
 }
 
-/// Memory that is reused for the next read or write.
-trait Reused {
-    /// Frees memory that is rarely needed.
-    fn trim(&mut self);
-}
-
-/// A value that returns to its pool when it is dropped.
+/// Memory that is reused for the next read or write: it returns to its pool when it is dropped.
 #[derive(Debug)]
-struct Pooled<'a, T: Reused> {
+struct Pooled<'a, T> {
     pool: &'a Mutex<Vec<T>>,
+    /// Frees memory that is rarely needed.
+    trim: fn(&mut T),
     /// `Some` until it is returned.
     value: Option<T>,
 }
 
-impl<'a, T: Reused> Pooled<'a, T> {
-    fn new(pool: &'a Mutex<Vec<T>>, value: T) -> Self {
-        Self { pool, value: Some(value) }
-    }
-
+impl<T> Pooled<'_, T> {
     fn get(&mut self) -> &mut T {
         match &mut self.value {
             Some(value) => value,
@@ -648,10 +636,10 @@ impl<'a, T: Reused> Pooled<'a, T> {
     }
 }
 
-impl<T: Reused> Drop for Pooled<'_, T> {
+impl<T> Drop for Pooled<'_, T> {
     fn drop(&mut self) {
         if let Some(mut value) = self.value.take() {
-            value.trim();
+            (self.trim)(&mut value);
             self.pool.lock().push(value);
         }
     }

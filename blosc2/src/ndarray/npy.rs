@@ -6,7 +6,8 @@ use std::ops::Range;
 use blosc2_format::ReadAt;
 use blosc2_format::npy::Header;
 
-use super::boxes::Readings;
+use super::boxes::{BoxReader, Readings};
+use super::ranges::{each_part, sides_of, whole};
 use super::transfer::RawItems;
 use super::{NDArray, NDArrayBuilder, NDArrayView, NUMPY_FORMAT};
 use crate::{Doing, Error, ErrorKind, Result};
@@ -72,14 +73,16 @@ pub fn read(source: impl ReadAt + Sync, builder: NDArrayBuilder) -> Result<NDArr
         );
         return Err(Error::new(ErrorKind::InvalidData, READ, detail));
     }
-    let fill = |ranges: &[Range<u64>], bytes: &mut [u8]| {
+    let fill = |_: &[BoxReader<'_>], ranges: &[Range<u64>], bytes: &mut [u8]| {
         let from = |at: u64, part: &mut [u8]| source.read_exact_at(start + at, part);
         let read = layout.read_box(ranges, bytes, &from);
         read.map_err(|error| Error::of_io(READ, error))
     };
     let dtype = dtype.to_string();
     let (builder, item) = (builder.dtype_format(NUMPY_FORMAT), (&*dtype, layout.typesize));
-    builder.create_from(&layout.shape, item, Readings::default(), |_, new| new.by_boxes(&fill))
+    builder.create_from(&layout.shape, item, Readings::default(), |_, new| {
+        new.by_boxes(Vec::new(), &fill)
+    })
 }
 
 /// Writes an array or a view as a `.npy` file of NumPy, in C order. Python: `numpy.save(path, array[:])`.
@@ -104,57 +107,11 @@ pub fn write<'a>(items: impl Into<NDArrayView<'a>>, mut out: impl Write) -> Resu
     let header = Header::new(dtype.clone(), view.shape());
     let header = header.to_bytes().doing(WRITE)?;
     out.write_all(&header).map_err(|error| Error::of_io(WRITE, error))?;
-    if view.is_empty() {
-        return Ok(());
-    }
-    let ranges = view.shape().iter().map(|&size| 0..size).collect();
-    Pieces { view, ranges, piece: PIECE, out: &mut out }.write(0)
-}
-
-/// The pieces of a view, in C order.
-struct Pieces<'a> {
-    view: NDArrayView<'a>,
-    /// The ranges of the next piece.
-    ranges: Vec<Range<u64>>,
-    /// The maximum number of bytes of a piece.
-    piece: u64,
-    out: &'a mut dyn Write,
-}
-
-impl Pieces<'_> {
-    /// Writes the items in `ranges`. The axes before `axis` have one index each.
-    fn write(&mut self, axis: usize) -> Result<()> {
-        let Some(all) = self.ranges.get(axis).cloned() else {
-            return self.write_piece().map(drop);
-        };
-        let inner = self.ranges[axis + 1..].iter().map(|range| range.end - range.start);
-        let row = inner.fold(self.view.part().len as u64, u64::saturating_mul).max(1);
-        let mut start = all.start;
-        while start < all.end {
-            let rows = (self.piece / row).max(1).min(all.end - start);
-            self.ranges[axis] = start..start + rows;
-            if row > self.piece {
-                self.write(axis + 1)?;
-            } else if !self.write_piece()? {
-                self.piece /= 2;
-                continue;
-            }
-            start += rows;
-        }
-        self.ranges[axis] = all;
-        Ok(())
-    }
-
-    /// Reads and writes the items in `ranges`. Returns `false` if the handle limits reads to fewer bytes, and the piece
-    /// can be smaller.
-    fn write_piece(&mut self) -> Result<bool> {
-        let is_one = self.ranges.iter().all(|range| range.end - range.start == 1);
-        match self.view.read::<RawItems>(&self.ranges) {
-            Err(error) if error.kind() == ErrorKind::TooLarge && !is_one => Ok(false),
-            read => {
-                let written = self.out.write_all(&read?.0);
-                written.map(|()| true).map_err(|error| Error::of_io(WRITE, error))
-            }
-        }
-    }
+    // A handle can limit reads to fewer bytes.
+    let piece = view.array.schunk.max_read().unwrap_or(PIECE).min(PIECE);
+    let sides = sides_of(&view.shape(), piece / typesize.max(1) as u64);
+    each_part(&whole(&view.shape()), &sides, &mut |ranges| {
+        let items = view.read::<RawItems>(ranges)?;
+        out.write_all(&items.0).map_err(|error| Error::of_io(WRITE, error))
+    })
 }

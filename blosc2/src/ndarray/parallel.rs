@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::support::helpers;
 use crate::{Error, Result};
 
-/// The work of a thread. It owns the scratch, which is created by the first call.
+/// The work of a thread, which owns its scratch.
 type Work<'a, R> = Box<dyn FnMut(usize) -> Result<R> + 'a>;
 
 /// Calls `work` for each number below `count`, on `threads` threads. Each thread has its own scratch. If several calls
@@ -23,10 +23,9 @@ pub(crate) fn each<S>(
 ) -> Result<()> {
     let threads = threads.min(count);
     if threads <= 1 {
-        let mut own = None;
-        return (0..count).try_for_each(|number| with(&mut own, &scratch, &work, number));
+        return (0..count).try_for_each(of_thread(&scratch, &work));
     }
-    each_on(threads, count, &|| of_thread(&scratch, &work))
+    each_on(threads, count, &|| Box::new(of_thread(&scratch, &work)))
 }
 
 /// [`each`] on several threads. This function is compiled once for all kinds of work.
@@ -69,10 +68,10 @@ pub(crate) fn ordered<S, R: Send>(
 ) -> Result<()> {
     let threads = threads.min(count);
     if threads <= 1 {
-        let mut own = None;
-        return (0..count).try_for_each(|number| take(with(&mut own, &scratch, &make, number)?));
+        let mut make = of_thread(&scratch, &make);
+        return (0..count).try_for_each(|number| take(make(number)?));
     }
-    ordered_on(threads, count, &|| of_thread(&scratch, &make), &mut take)
+    ordered_on(threads, count, &|| Box::new(of_thread(&scratch, &make)), &mut take)
 }
 
 /// [`ordered`] on several threads. This function is compiled once for each type of values.
@@ -113,29 +112,18 @@ fn ordered_on<'a, R: Send>(
     })
 }
 
-/// Returns the work of a thread with its own scratch.
+/// Returns the work of a thread with its own scratch, which is created on first use.
 fn of_thread<'a, S: 'a, R>(
     scratch: &'a impl Fn() -> Result<S>,
     work: &'a impl Fn(&mut S, usize) -> Result<R>,
-) -> Work<'a, R> {
+) -> impl FnMut(usize) -> Result<R> + 'a {
     let mut own = None;
-    Box::new(move |number| with(&mut own, scratch, work, number))
-}
-
-/// Calls `work` with a scratch that is created on first use.
-fn with<S, R>(
-    own: &mut Option<S>,
-    scratch: impl Fn() -> Result<S>,
-    work: impl Fn(&mut S, usize) -> Result<R>,
-    number: usize,
-) -> Result<R> {
-    match own {
+    move |number| match &mut own {
         Some(own) => work(own, number),
-        None => work(own.insert(scratch()?), number),
+        none => work(none.insert(scratch()?), number),
     }
 }
 
-/// The state that the threads of [`ordered`] share.
 struct Queue<R> {
     count: usize,
     ahead: usize,
@@ -144,7 +132,6 @@ struct Queue<R> {
 }
 
 struct QueueState<R> {
-    /// The number that is computed next.
     next: usize,
     /// The number of values that were taken.
     taken: usize,
@@ -153,7 +140,6 @@ struct QueueState<R> {
     is_broken: bool,
 }
 
-/// The next step of a thread.
 enum Step<R> {
     /// The wanted value.
     Take(Result<R>),

@@ -10,7 +10,12 @@ use super::plan::{BlockPlan, ChunkPlan, InBlock, Plan, Point, Run};
 use super::selection::AxisVec;
 use crate::support::memory::Target;
 #[cfg(feature = "ndarray")]
-use crate::{ErrorKind, Result, error::Reason, support::memory::reserve};
+use crate::{
+    ErrorKind, Result,
+    error::Reason,
+    ndarray::ranges::{next_index, whole},
+    support::memory::reserve,
+};
 
 /// Returns the size in bytes of items of this shape, if each item has `unit` bytes. With a `unit` of 1, this is the
 /// number of items. The result is at most `u64::MAX`.
@@ -28,12 +33,10 @@ pub(crate) fn len_in_memory(shape: &[u64], unit: usize) -> Option<usize> {
 pub(crate) struct ItemPart {
     pub(crate) offset: usize,
     pub(crate) len: usize,
-    /// The size of an item in bytes.
     pub(super) typesize: usize,
 }
 
 impl ItemPart {
-    /// Creates the part that covers the entire item.
     pub(super) fn whole(typesize: usize) -> Self {
         Self { offset: 0, len: typesize, typesize }
     }
@@ -380,7 +383,6 @@ impl<'m, 'p> Sink<'m, 'p> {
     }
 }
 
-/// The memory of a sink for the items of a block.
 #[derive(Debug)]
 pub(super) struct BlockSink<'s> {
     sink: &'s Sink<'s, 's>,
@@ -392,7 +394,6 @@ impl<'s> BlockSink<'s> {
         self.sink.plan().geometry().block_len()
     }
 
-    /// Returns the memory for the entire block, if it is contiguous.
     pub(super) fn target(&mut self) -> Option<Target<'_>> {
         let len = self.block_len();
         let at = self.pieces.in_one_piece(len)?;
@@ -405,7 +406,6 @@ impl<'s> BlockSink<'s> {
         self.pieces.each(|at, _, len| visit(at as usize..at as usize + len));
     }
 
-    /// Copies the items of the decompressed block to their places.
     pub(super) fn put(&mut self, block: &[u8]) {
         assert_eq!(block.len(), self.block_len(), "the size of a block");
         let (from, to) = (block.as_ptr(), self.sink.start);
@@ -414,7 +414,6 @@ impl<'s> BlockSink<'s> {
         self.pieces.each(|at, place, len| unsafe { copy(from.offset(at), to.offset(place), len) });
     }
 
-    /// Copies one item to all places of the block.
     pub(super) fn fill(&mut self, item: &[u8]) {
         let ItemPart { offset, len: part, .. } = self.sink.places.part;
         let item = &item[offset..offset + part];
@@ -445,14 +444,12 @@ unsafe impl Send for Source<'_, '_> {}
 unsafe impl Sync for Source<'_, '_> {}
 
 impl<'m, 'p> Source<'m, 'p> {
-    /// Creates a source of items in C order.
     pub(super) fn new(plan: Plan<'p>, part: ItemPart, memory: &'m [u8]) -> Self {
         let shape = plan.shape();
         let places = Places::in_box(plan, part, &shape, &[], memory.len());
         Self { places, start: memory.as_ptr(), memory: PhantomData }
     }
 
-    /// Creates a source that repeats one item.
     pub(super) fn repeated(plan: Plan<'p>, part: ItemPart, item: &'m [u8]) -> Self {
         let strides: AxisVec<isize> = smallvec![0; plan.shape().len()];
         let places = Places::new(plan, part, &strides, 0..item.len() as isize);
@@ -463,7 +460,6 @@ impl<'m, 'p> Source<'m, 'p> {
         &self.places.plan
     }
 
-    /// Whether the memory contains entire items.
     pub(super) fn has_whole_items(&self) -> bool {
         self.places.part.is_whole()
     }
@@ -475,7 +471,6 @@ impl<'m, 'p> Source<'m, 'p> {
         Some(unsafe { std::slice::from_raw_parts(self.start.offset(at), len) })
     }
 
-    /// Copies the items of all blocks of a chunk from their places.
     pub(super) fn get_all(&self, plan: &ChunkPlan<'_>, chunk: &mut [u8]) {
         let len = self.places.plan.geometry().block_len();
         for block in plan.blocks() {
@@ -483,7 +478,6 @@ impl<'m, 'p> Source<'m, 'p> {
         }
     }
 
-    /// Copies the items of a block from their places.
     pub(super) fn get(&self, block: &BlockPlan<'_>, bytes: &mut [u8]) {
         assert_eq!(bytes.len(), self.places.plan.geometry().block_len(), "the size of a block");
         let (from, to) = (self.start, bytes.as_mut_ptr());
@@ -500,7 +494,6 @@ impl<'m, 'p> Source<'m, 'p> {
 pub struct Strided<'m> {
     /// The first item. The memory at the places of all items is initialized, and nothing writes to it during `'m`.
     start: *const u8,
-    /// The size of an item in bytes.
     size: usize,
     shape: Vec<u64>,
     /// The distances between items on each axis, in bytes.
@@ -541,7 +534,7 @@ impl<'m> Strided<'m> {
         })?;
         let mut bytes = Vec::new();
         reserve(&mut bytes, len)?;
-        let mut index = vec![0; self.shape.len()];
+        let (mut index, ranges) = (vec![0; self.shape.len()], whole(&self.shape));
         while bytes.len() < len {
             let distances = index.iter().zip(&self.strides);
             let at = distances.map(|(&index, stride): (&u64, _)| index as isize * stride).sum();
@@ -549,13 +542,7 @@ impl<'m> Strided<'m> {
             bytes.extend_from_slice(unsafe {
                 std::slice::from_raw_parts(self.start.offset(at), self.size)
             });
-            for (index, &size) in index.iter_mut().zip(&self.shape).rev() {
-                *index += 1;
-                if *index < size {
-                    break;
-                }
-                *index = 0;
-            }
+            next_index(&mut index, &ranges);
         }
         Ok(bytes)
     }

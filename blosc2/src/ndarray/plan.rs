@@ -11,7 +11,6 @@ use super::selection::AxisVec;
 use crate::support::memory::reserve;
 use crate::{ErrorKind, Reason, Result};
 
-/// Items of an array.
 #[derive(Clone, Copy)]
 pub(super) enum Items<'a> {
     Region(&'a Region),
@@ -20,7 +19,6 @@ pub(super) enum Items<'a> {
 }
 
 impl Items<'_> {
-    /// Returns the shape of the items in memory.
     pub(super) fn shape(&self) -> AxisVec<u64> {
         match self {
             Self::Region(region) => region.shape(),
@@ -29,7 +27,6 @@ impl Items<'_> {
     }
 }
 
-/// Single items of a region.
 #[derive(Debug)]
 pub(super) struct Points {
     /// The positions of points in C order of the first axes of the region.
@@ -38,7 +35,6 @@ pub(super) struct Points {
     pub(super) ndim: usize,
     /// The number of items of each point: the items on the other axes.
     pub(super) each: usize,
-    /// The number of all items.
     pub(super) count: usize,
 }
 
@@ -62,7 +58,6 @@ enum What<'a> {
 /// The memory in bytes for each single item: its number, and its part of the plan.
 pub(super) const POINT: u64 = (size_of::<u64>() + size_of::<Point>()) as u64;
 
-/// A single item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Point {
     /// The index of the chunk, of the block in the chunk, and below the position in the block, in items. They fit in 32
@@ -97,7 +92,6 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Creates a plan for a region inside the array.
     pub(super) fn of_region(geometry: &'a Geometry, region: &'a Region) -> Self {
         let chunks = match region.positions.iter().any(|positions| positions.len() == 0) {
             // The plan is empty, even if other axes are large.
@@ -107,7 +101,6 @@ impl<'a> Plan<'a> {
         Self { geometry, what: What::Region(region, chunks) }
     }
 
-    /// Creates a plan for single items.
     fn of_points(geometry: &'a Geometry, region: &Region, points: &Points) -> Result<Self, Reason> {
         let Points { numbers, each, count, .. } = points;
         let mut points: Vec<Point> = Vec::new();
@@ -154,7 +147,6 @@ impl<'a> Plan<'a> {
         self.geometry
     }
 
-    /// Returns the region; `None` for single items.
     pub(super) fn region(&self) -> Option<&'a Region> {
         match self.what {
             What::Region(region, _) => Some(region),
@@ -162,7 +154,6 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the shape of the items in memory.
     pub(super) fn shape(&self) -> AxisVec<u64> {
         match &self.what {
             What::Region(region, _) => region.shape(),
@@ -181,7 +172,6 @@ impl<'a> Plan<'a> {
         count.min(self.geometry.nblocks())
     }
 
-    /// Returns the number of chunks that contain planned items.
     pub(super) fn nchunks(&self) -> usize {
         match &self.what {
             // The product is at most the number of chunks of the array.
@@ -190,7 +180,20 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the indices of these chunks.
+    pub(super) fn nblocks(&self) -> u64 {
+        let (region, chunks) = match &self.what {
+            What::Region(region, chunks) => (region, chunks),
+            What::Points(..) => return self.chunks().map(|chunk| chunk.nblocks() as u64).sum(),
+        };
+        let axes = self.geometry.axes().zip(&region.positions).zip(chunks);
+        let along = |((axis, positions), places): ((b2nd::Axis, &Positions), &AxisVec<u64>)| {
+            let blocks =
+                |&place| Axis::new(positions, axis, &axis.chunk(place)).blocks.len() as u64;
+            places.iter().map(blocks).sum::<u64>()
+        };
+        axes.map(along).product()
+    }
+
     pub(super) fn chunk_numbers(&self) -> impl Iterator<Item = usize> {
         (0..self.nchunks()).map(|number| match &self.what {
             What::Region(_, chunks) => self.geometry.chunk_at(place(chunks, number)) as usize,
@@ -204,12 +207,10 @@ impl<'a> Plan<'a> {
         chunk.filter(|chunk| chunk.covers).map(|chunk| chunk.number)
     }
 
-    /// Returns the parts of the plan in all of these chunks.
     pub(super) fn chunks(&self) -> impl Iterator<Item = ChunkPlan<'_>> {
         (0..self.nchunks()).map(|number| self.chunk(number))
     }
 
-    /// Returns the part of the plan in one of these chunks.
     pub(super) fn chunk(&self, number: usize) -> ChunkPlan<'_> {
         let geometry = self.geometry;
         let (region, chunks) = match &self.what {
@@ -247,7 +248,6 @@ fn place(chunks: &[AxisVec<u64>], mut number: usize) -> AxisVec<u64> {
     place
 }
 
-/// Returns the coordinates of the chunks that contain positions on an axis.
 fn chunks_of((positions, axis): (&Positions, b2nd::Axis)) -> AxisVec<u64> {
     let mut chunks: AxisVec<u64> = match positions {
         Positions::Slice { step, .. } if step.unsigned_abs() <= axis.chunk => {
@@ -270,7 +270,6 @@ struct Axis {
     /// The coordinates of the blocks in the chunk, each with its runs.
     blocks: AxisVec<(u64, Range<usize>)>,
     runs: AxisVec<Run>,
-    /// The number of distinct positions.
     distinct: u64,
 }
 
@@ -331,7 +330,6 @@ impl Axis {
     }
 }
 
-/// The part of a plan in one chunk.
 #[derive(Debug)]
 pub(super) struct ChunkPlan<'a> {
     pub(super) number: usize,
@@ -350,7 +348,6 @@ enum InChunk<'a> {
     Points(AxisVec<&'a [Point]>),
 }
 
-/// The part of a plan in one block.
 #[derive(Debug)]
 pub(super) struct BlockPlan<'a> {
     pub(super) number: usize,
@@ -372,12 +369,10 @@ impl ChunkPlan<'_> {
         items * self.geometry.typesize() as u64 != self.geometry.chunk_len() as u64
     }
 
-    /// Returns whether all blocks of the chunk contain planned items.
     pub(super) fn has_all_blocks(&self) -> bool {
         self.nblocks() as u64 == self.geometry.nblocks()
     }
 
-    /// Returns the number of blocks that contain planned items.
     pub(super) fn nblocks(&self) -> usize {
         match &self.what {
             InChunk::Region(axes) => axes.iter().map(|axis| axis.blocks.len()).product(),
@@ -385,12 +380,10 @@ impl ChunkPlan<'_> {
         }
     }
 
-    /// Returns the plans of all of these blocks, in ascending order.
     pub(super) fn blocks(&self) -> impl Iterator<Item = BlockPlan<'_>> {
         (0..self.nblocks()).map(|index| self.block(index))
     }
 
-    /// Returns the plan of one of these blocks.
     pub(super) fn block(&self, mut index: usize) -> BlockPlan<'_> {
         let axes = match &self.what {
             InChunk::Region(axes) => axes,

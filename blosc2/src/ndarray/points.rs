@@ -76,7 +76,6 @@ impl Selection {
 }
 
 impl Points {
-    /// Returns the items of a region that a list of points selects.
     pub(super) fn of_list(list: &PointList, region: &Region) -> Result<Self, Reason> {
         let error = |kind, detail| Err(Reason::new(kind, detail));
         let shape = region.shape();
@@ -118,7 +117,6 @@ impl Points {
         Ok(Self { numbers, ndim, each, count })
     }
 
-    /// Returns the items of a region for which a mask is `true`.
     pub(super) fn of_mask(mask: &[bool], region: &Region) -> Result<Self, Reason> {
         let shape = region.shape();
         let len = len_of(&shape, 1);

@@ -2,7 +2,7 @@
 
 use super::NDArray;
 use super::gather::READ;
-use super::index::{PerAxis, place};
+use super::index::{PerAxis, position_of};
 use super::region::Region;
 use super::selection::{AxisVec, Selection};
 use super::transfer::{FromItems, ItemBuffer, ReadItems};
@@ -75,12 +75,8 @@ impl NDArray {
             return Err(self.schunk.error(ErrorKind::InvalidArgument, detail).doing(READ));
         }
         let places = shape.iter().enumerate().map(|(axis, &size)| {
-            let at = index.along(axis);
-            let place = place(at, size);
-            if place >= size {
-                let detail = format!("axis {axis} has {size} items, asked for index {at}");
-                return Err(self.schunk.error(ErrorKind::OutOfBounds, detail).doing(READ));
-            }
+            let place = position_of(index.along(axis), (axis, size));
+            let place = place.map_err(|error| self.schunk.at(error)).doing(READ)?;
             Ok(place..place + 1)
         });
         Ok(Region::of_box(places.collect::<Result<AxisVec<_>>>()?))

@@ -19,7 +19,6 @@ pub(crate) enum Positions {
     List(List),
 }
 
-/// A list of positions in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct List {
     pub(super) positions: Vec<u64>,
@@ -101,7 +100,6 @@ impl Positions {
         }
     }
 
-    /// Returns the lowest and the highest position.
     pub(super) fn bounds(&self) -> Option<(u64, u64)> {
         match self {
             Self::Slice { count: 0, .. } => None,
@@ -113,7 +111,6 @@ impl Positions {
         }
     }
 
-    /// Checks that all positions are inside an axis of this size.
     pub(super) fn check_inside(&self, size: u64) -> Result<(), String> {
         match self.bounds().filter(|&(_, highest)| highest >= size) {
             Some((_, highest)) => Err(format!("asked for index {highest} of {size} items")),
@@ -121,7 +118,6 @@ impl Positions {
         }
     }
 
-    /// Returns the positions that `inner` selects from these positions.
     fn select(&self, inner: &Self) -> Self {
         match (self, inner) {
             (Self::Slice { step, .. }, Self::Slice { start, step: by, count }) => {
@@ -135,14 +131,12 @@ impl Positions {
 }
 
 impl AxisSelection {
-    /// Returns the selected positions of an axis with this index and size.
     pub(super) fn positions(&self, axis: usize, size: u64) -> Result<Positions, Reason> {
         self.resolve(size).map_err(|(kind, what)| {
             Reason::new(kind, format!("axis {axis} has {size} items, {what}"))
         })
     }
 
-    /// Returns the selected positions of an axis with this size.
     pub(crate) fn resolve(&self, size: u64) -> Result<Positions, (ErrorKind, String)> {
         let outside = |what: String| (ErrorKind::OutOfBounds, what);
         // Sizes are below 2^63.
@@ -242,7 +236,6 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// Returns the region of an entire array with this shape.
     pub(super) fn whole(shape: &[u64]) -> Self {
         Self {
             positions: shape.iter().map(|&size| Positions::range(0..size)).collect(),
@@ -250,13 +243,11 @@ impl Region {
         }
     }
 
-    /// Returns the region of a box inside an array.
     pub(super) fn of_box(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
         let positions: AxisVec<Positions> = ranges.into_iter().map(Positions::range).collect();
         Self { dims: (0..positions.len()).map(Some).collect(), positions }
     }
 
-    /// Returns whether the region is a box with the axes of the array.
     pub(super) fn is_box(&self) -> bool {
         let is_range =
             |positions: &Positions| matches!(positions, Positions::Slice { step: 1, .. });
@@ -298,7 +289,6 @@ impl Region {
         }
     }
 
-    /// Returns the region of the selected items of this one.
     pub(super) fn select(&self, axes: &[AxisSelection]) -> Result<Self, Reason> {
         // Positions can be long lists. Only the positions of axes without a selection are cloned.
         let mut positions: AxisVec<Option<Positions>> = smallvec![None; self.positions.len()];

@@ -31,14 +31,12 @@ impl NDArray {
     }
 }
 
-/// An iterator over the rows of an array.
 struct Rows<'a, T> {
     array: &'a NDArray,
     /// The first row that is not read.
     next: u64,
     /// The number of rows that are not returned.
     left: u64,
-    /// The number of items of a row.
     row: u64,
     /// Items that are read and not returned.
     read: vec::IntoIter<T>,

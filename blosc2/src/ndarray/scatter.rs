@@ -6,11 +6,13 @@ use std::sync::Arc;
 use blosc2_format::b2nd::Geometry;
 use parking_lot::Mutex;
 
+use super::boxes::BoxReader;
 use super::gather::{Scratch, WORTHWHILE};
 use super::places::{ItemPart, Source};
 use super::plan::{ChunkPlan, Items, Plan};
+use super::ranges::{extent, part_of};
 use super::region::Region;
-use super::{Change, NDArray, Pooled, Reused, parallel};
+use super::{Change, NDArray, Pooled, parallel};
 use crate::chunk::encoder::Encoder;
 use crate::closures::{self, ChunkPlace};
 use crate::gate::Gate;
@@ -20,18 +22,11 @@ use crate::{Doing, Error, ErrorKind, Result, SChunk, Threads};
 
 pub(super) const WRITE: &str = "write to an array";
 
-/// The encoder and the memory of one thread.
 #[derive(Debug)]
 pub(super) struct ChunkWriter {
     encoder: Encoder,
     threads: Threads,
     scratch: Scratch,
-}
-
-impl Reused for ChunkWriter {
-    fn trim(&mut self) {
-        self.scratch.trim();
-    }
 }
 
 /// The writers of an array. They are reused for the next write.
@@ -42,7 +37,7 @@ pub(super) struct ChunkWriters(Mutex<Vec<ChunkWriter>>);
 ///
 /// The functions that create arrays take closures as trait objects, so that these functions are compiled only once. A
 /// closure is called once for a chunk or a block, so that the cost of the call does not matter.
-pub(super) type FillBox<'a> = dyn Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync + 'a;
+type FillBox<'a> = dyn Fn(&[Range<u64>], &mut [u8]) -> Result<()> + Sync + 'a;
 
 /// The data of a chunk before it is compressed.
 pub(crate) enum Data<'a> {
@@ -54,12 +49,10 @@ pub(crate) enum Data<'a> {
 }
 
 impl ChunkWriters {
-    /// Drops all writers, so that the next write creates new ones.
     pub(super) fn clear(&mut self) {
         self.0.get_mut().clear();
     }
 
-    /// Prepares the writers for `count` chunks of an array.
     pub(super) fn team<'a>(
         &'a self,
         schunk: &SChunk,
@@ -83,7 +76,6 @@ impl ChunkWriters {
     }
 }
 
-/// The writers that compress chunks of an array.
 pub(crate) struct Team<'a> {
     writers: &'a ChunkWriters,
     pub(crate) geometry: &'a Geometry,
@@ -94,12 +86,10 @@ pub(crate) struct Team<'a> {
     closures: bool,
     /// The files that are read or changed during the compression.
     gates: Vec<Arc<Gate>>,
-    /// Memory for compressed chunks.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Team<'_> {
-    /// Adds files that are read during the compression.
     pub(super) fn beside(mut self, gates: impl Iterator<Item = Arc<Gate>>) -> Self {
         self.gates.extend(gates);
         self
@@ -120,7 +110,8 @@ impl Team<'_> {
             let found = found.map(|index| pool.swap_remove(index));
             drop(pool);
             let none_free = || Error::new(ErrorKind::Library, WRITE, "all encoders are in use");
-            Ok(Pooled::new(&self.writers.0, found.ok_or_else(none_free)?))
+            let value = Some(found.ok_or_else(none_free)?);
+            Ok(Pooled { pool: &self.writers.0, trim: |writer| writer.scratch.trim(), value })
         };
         let pack = |writer: &mut Pooled<'_, ChunkWriter>, number: usize| {
             let ChunkWriter { encoder, scratch, .. } = writer.get();
@@ -134,7 +125,15 @@ impl Team<'_> {
             let calling: Vec<_> = gates.map(|gate| gate.calling()).collect();
             // Only closures use the index of the chunk.
             let place = match self.closures {
-                true => self.place(index(number)),
+                true => {
+                    let index = index(number);
+                    let start = (index as u64).saturating_mul(self.geometry.chunk_len() as u64);
+                    ChunkPlace {
+                        index: Some(index),
+                        start: Some(start),
+                        array: Some(self.geometry),
+                    }
+                }
                 false => ChunkPlace::default(),
             };
             encoder.compress_to(bytes, place, &mut chunk)?;
@@ -150,9 +149,19 @@ impl Team<'_> {
         })
     }
 
-    fn place(&self, index: usize) -> ChunkPlace<'_> {
-        let start = (index as u64).saturating_mul(self.geometry.chunk_len() as u64);
-        ChunkPlace { index: Some(index), start: Some(start), array: Some(self.geometry) }
+    /// Compresses the chunks, and returns them in order; see [`pack`](Self::pack).
+    pub(super) fn pack_all<'d>(
+        &self,
+        index: impl Fn(usize) -> usize + Sync,
+        data: impl Fn(&mut Scratch, usize) -> Result<Data<'d>> + Sync,
+    ) -> Result<Vec<Vec<u8>>> {
+        let mut chunks = Vec::with_capacity(self.count);
+        self.pack(index, data, |mut chunk| {
+            chunk.shrink_to_fit();
+            chunks.push(chunk);
+            Ok(Vec::new())
+        })?;
+        Ok(chunks)
     }
 
     /// Returns the data of a chunk of the plan of a source, with padding. `base` stores the old items in the scratch,
@@ -217,7 +226,6 @@ impl Team<'_> {
         )
     }
 
-    /// Fills the scratch with the zeros of one chunk.
     fn zeros(&self, scratch: &mut Scratch) -> Result<()> {
         scratch.chunk.clear();
         resize(&mut scratch.chunk, self.geometry.chunk_len()).doing(WRITE)
@@ -225,7 +233,7 @@ impl Team<'_> {
 
     /// Returns the data of a chunk, with zeros as padding. `fill` writes the items of these ranges of the array, in C
     /// order, into zeroed memory.
-    pub(crate) fn boxed<'d>(
+    pub(super) fn boxed<'d>(
         &self,
         scratch: &mut Scratch,
         ranges: &[Range<u64>],
@@ -235,6 +243,51 @@ impl Team<'_> {
         let Scratch { chunk, block: bytes } = scratch;
         self.with_source(ranges, bytes, fill, |source, plan| source.get_all(plan, chunk))?;
         Ok(Data::Scratch)
+    }
+
+    /// Returns the data of a chunk. Its items are those of readers, whose views are at these boxes of the array, and those
+    /// that `fill` writes before. With `as_is`, a compressed chunk is used unchanged if possible.
+    pub(super) fn placed<'d>(
+        &self,
+        scratch: &mut Scratch,
+        number: usize,
+        readers: &[(&BoxReader<'_>, &[Range<u64>])],
+        as_is: bool,
+        fill: &FillBox<'_>,
+    ) -> Result<Data<'d>> {
+        let ranges = self.geometry.chunk_box(number as u64);
+        for (reader, at) in readers.iter().filter(|_| as_is) {
+            let (part, place) = part_of(at, &ranges);
+            if extent(&part) == place.1
+                && let Some(chunk) =
+                    reader.view.whole_chunk(reader.reading, &part, self.geometry)?
+            {
+                return Ok(Data::Compressed(chunk));
+            }
+        }
+        let is_held = readers.iter().any(|(reader, _)| reader.is_held());
+        self.by_boxes(scratch, number, is_held, &|ranges, bytes| {
+            fill(ranges, bytes)?;
+            readers.iter().try_for_each(|(reader, at)| match part_of(at, ranges) {
+                (part, _) if part.iter().any(Range::is_empty) => Ok(()),
+                (part, place) => reader.read(&part, Some(&place), bytes),
+            })
+        })
+    }
+
+    /// Returns the data of a chunk. `fill` writes the items of the chunk, or those of each block `separately`, in C order,
+    /// into zeroed memory.
+    pub(crate) fn by_boxes<'d>(
+        &self,
+        scratch: &mut Scratch,
+        number: usize,
+        separately: bool,
+        fill: &FillBox<'_>,
+    ) -> Result<Data<'d>> {
+        match separately {
+            true => self.by_blocks(scratch, number, fill),
+            false => self.boxed(scratch, &self.geometry.chunk_box(number as u64), fill),
+        }
     }
 
     /// Returns the data of a chunk. `fill` writes the items of each block, in C order, into zeroed memory. If there are
@@ -316,8 +369,7 @@ impl NDArray {
             if !touched.iter().all(|(_, covers)| *covers) {
                 schunk.check_unfiltered()?;
             }
-            let mut chunks = Vec::with_capacity(touched.len());
-            {
+            let chunks = {
                 let reading = schunk.reading()?;
                 let team = writers.team(schunk, geometry, touched.len())?;
                 let data = |scratch: &mut Scratch, number: usize| {
@@ -326,13 +378,8 @@ impl NDArray {
                     };
                     team.fill(&source, number, scratch, base)
                 };
-                let index = |number: usize| touched[number].0;
-                team.pack(index, data, |mut chunk| {
-                    chunk.shrink_to_fit();
-                    chunks.push(chunk);
-                    Ok(Vec::new())
-                })?;
-            }
+                team.pack_all(|number| touched[number].0, data)?
+            };
             let numbered = touched.iter().zip(chunks);
             Ok(schunk
                 .put(numbered.map(|((number, _), chunk)| (*number, chunk.into())).collect())?)

@@ -2,18 +2,19 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::slice;
 
-use blosc2_format::b2nd::{Geometry, Meta};
+use blosc2_format::b2nd::{Axis, Geometry, Meta};
 use blosc2_format::frame::Slot;
 
-use super::boxes::{are_equal_except, extent, next_index};
-use super::gather::{READ, Scratch};
+use super::boxes::{BoxReader, are_equal_except};
+use super::gather::Scratch;
 use super::index::{PerAxis, place, sizes};
 use super::places::{ItemPart, Sink, Source};
 use super::plan::Plan;
+use super::ranges::{extent, next_index, whole};
 use super::region::{Positions, Region};
-use super::scatter::Data;
-use super::selection::{AxisIndex, AxisSelection};
+use super::selection::{AxisIndex, AxisSelection, AxisVec};
 use super::transfer::{Given, ItemSource};
 use super::view::NDArrayView;
 use super::{Change, NDArray, NUMPY_FORMAT, cut};
@@ -42,14 +43,8 @@ impl NDArray {
     /// ```
     #[doc(alias = "b2nd_resize")]
     pub fn resize(&mut self, shape: impl PerAxis) -> Result<()> {
-        let shape = &sizes(&shape, "shape").doing(RESIZE)?[..];
-        self.check_ndim(shape.len(), "shape").doing(RESIZE)?;
-        self.reshape(|change| {
-            let old = change.geometry.shape();
-            let start = old.iter().zip(shape).map(|(old, new)| *old.min(new)).collect();
-            Ok(Reshape { shape: shape.to_vec(), start, new: NewItems::Zeros })
-        })
-        .doing(RESIZE)
+        let shape = sizes(&shape, "shape").doing(RESIZE)?;
+        self.resize_to(shape, None).doing(RESIZE)
     }
 
     /// Changes the shape of the array by inserting or removing items at a position. New items are zeros. C:
@@ -79,15 +74,19 @@ impl NDArray {
     /// - [`ErrorKind::OutOfBounds`]: on an axis, `start` is greater than the old size or the new size.
     #[doc(alias = "b2nd_resize")]
     pub fn resize_at(&mut self, shape: impl PerAxis, start: impl PerAxis) -> Result<()> {
-        let (shape, start) = (
-            &sizes(&shape, "shape").doing(RESIZE)?[..],
-            &sizes(&start, "start").doing(RESIZE)?[..],
-        );
-        self.check_ndim(shape.len(), "shape").doing(RESIZE)?;
-        self.check_ndim(start.len(), "start").doing(RESIZE)?;
+        let (shape, start) = (sizes(&shape, "shape"), sizes(&start, "start"));
+        self.resize_to(shape.doing(RESIZE)?, Some(start.doing(RESIZE)?)).doing(RESIZE)
+    }
+
+    /// Inserts zeros or removes items at `start`, or at the end of each axis.
+    fn resize_to(&mut self, shape: Vec<u64>, start: Option<Vec<u64>>) -> Result<(), Reason> {
+        self.check_ndim(shape.len(), "shape")?;
+        self.check_ndim(start.as_ref().map_or(shape.len(), Vec::len), "start")?;
         self.reshape(|change| {
             let old = change.geometry.shape();
-            for (axis, (&old, &new)) in old.iter().zip(shape).enumerate() {
+            let end = || old.iter().zip(&shape).map(|(old, new)| *old.min(new)).collect();
+            let start = start.unwrap_or_else(end);
+            for (axis, (&old, &new)) in old.iter().zip(&shape).enumerate() {
                 let at = start[axis];
                 if at > old || at > new {
                     let detail =
@@ -95,9 +94,8 @@ impl NDArray {
                     return Err(Reason::new(ErrorKind::OutOfBounds, detail));
                 }
             }
-            Ok(Reshape { shape: shape.to_vec(), start: start.to_vec(), new: NewItems::Zeros })
+            Ok(Reshape { shape, start, new: NewItems::Zeros })
         })
-        .doing(RESIZE)
     }
 
     /// Appends items at the end of an axis. C: `b2nd_append`, `b2nd_concatenate` without `copy`. Python: `append`, for
@@ -256,11 +254,7 @@ impl NDArray {
     }
 
     pub(super) fn check_axis(&self, axis: usize) -> Result<(), Reason> {
-        if axis < self.ndim() {
-            return Ok(());
-        }
-        let detail = format!("the array has {} axes, got axis {axis}", self.ndim());
-        Err(self.schunk.error(ErrorKind::InvalidArgument, detail))
+        self.view().check_axis(axis)
     }
 
     fn check_ndim(&self, found: usize, what: &str) -> Result<(), Reason> {
@@ -271,7 +265,6 @@ impl NDArray {
         Err(self.schunk.error(ErrorKind::InvalidArgument, detail))
     }
 
-    /// Changes the shape of the array to the one that `plan` returns.
     fn reshape<'i>(
         &mut self,
         plan: impl FnOnce(&Change<'_>) -> Result<Reshape<'i>, Reason>,
@@ -284,14 +277,13 @@ impl NDArray {
             if geometry.shape() == old.shape() {
                 return Ok(());
             }
-            let moved = Moved::new(old.shape(), &shape, &start);
             let item = ItemPart::whole(geometry.typesize());
             let arriving = new.ranges(old.shape(), &shape, &start);
             let region = Region::of_box(arriving.iter().cloned());
             let plan = Plan::of_region(&geometry, &region);
             let arrivals: Vec<usize> = plan.chunk_numbers().collect();
             let first = first_changed(&old, &geometry, &start);
-            let chunks = moved.chunks(&old, &geometry, first, &arrivals)?;
+            let chunks = changed_chunks((&old, &geometry), &start, first, &arrivals)?;
             let Change { schunk, readers, writers, .. } = change;
             let made = (first..).zip(&chunks);
             let made = made.filter_map(|(index, chunk)| Some((index, chunk.as_new()?)));
@@ -299,7 +291,7 @@ impl NDArray {
             if made.iter().any(|(_, made)| !made.from.is_empty()) {
                 schunk.check_unfiltered()?;
             }
-            let mut packed = Vec::with_capacity(made.len());
+            let mut packed = Vec::new();
             if !made.is_empty() {
                 let reading = schunk.reading()?;
                 // Dropped before the file is changed.
@@ -316,9 +308,11 @@ impl NDArray {
                     }
                 };
                 let gate = view.and_then(|(view, _)| view.array.schunk.gate());
+                let reader =
+                    view.map(|(view, reading)| BoxReader::new(view, reading, <[_]>::to_vec));
                 let team = writers.team(schunk, &geometry, made.len())?.beside(gate.into_iter());
                 let data = |scratch: &mut Scratch, number: usize| {
-                    let (_, made) = made[number];
+                    let (chunk, made) = made[number];
                     let gather = |ranges: &[Range<u64>], bytes: &mut [u8]| {
                         let larger = extent(ranges);
                         made.from.iter().try_for_each(|from| {
@@ -329,9 +323,9 @@ impl NDArray {
                             readers.gather(from, sink, Threads::ONE)
                         })
                     };
-                    match (made.arrivals, &source, view) {
+                    match (made.arrivals, &source, &reader) {
                         (Some(index), Some(source), _) => {
-                            let base = |scratch: &mut Scratch| match made.extended(&old) {
+                            let base = |scratch: &mut Scratch| match made.extends {
                                 Some(number) => {
                                     team.decompress((&*schunk, &reading), number, scratch)
                                 }
@@ -339,33 +333,15 @@ impl NDArray {
                             };
                             team.fill(source, index, scratch, base)
                         }
-                        (Some(_), _, Some((view, reading))) => {
-                            let (part, to) = part_of(&arriving, &made.ranges);
-                            let is_all = extent(&part) == extent(&made.ranges);
-                            if is_all
-                                && !schunk.is_filtered()
-                                && let Some(chunk) = view.whole_chunk(reading, &part, &geometry)?
-                            {
-                                return Ok(Data::Compressed(chunk));
-                            }
-                            team.boxed(scratch, &made.ranges, &|ranges, bytes| {
-                                gather(ranges, bytes)?;
-                                let to = (to.clone(), extent(ranges));
-                                view.read_box(reading, &part, to, bytes).doing(READ)
-                            })
+                        (Some(_), _, Some(reader)) => {
+                            let (placed, as_is) =
+                                ([(reader, &arriving[..])], !schunk.is_filtered());
+                            team.placed(scratch, chunk, &placed, as_is, &gather)
                         }
                         _ => team.boxed(scratch, &made.ranges, &gather),
                     }
                 };
-                team.pack(
-                    |number| made[number].0,
-                    data,
-                    |mut chunk| {
-                        chunk.shrink_to_fit();
-                        packed.push(chunk);
-                        Ok(Vec::new())
-                    },
-                )?;
+                packed = team.pack_all(|number| made[number].0, data)?;
             }
             let mut packed = packed.into_iter();
             let slots = chunks.iter().map(|chunk| match chunk {
@@ -386,7 +362,12 @@ impl NDArray {
 }
 
 /// Returns the number of indices of an axis that `len` bytes of items fill.
-fn count_on(axis: usize, shape: &[u64], typesize: usize, len: usize) -> Result<u64, Reason> {
+pub(super) fn count_on(
+    axis: usize,
+    shape: &[u64],
+    typesize: usize,
+    len: usize,
+) -> Result<u64, Reason> {
     let others = shape.iter().enumerate().filter(|&(other, _)| other != axis);
     let slab = others.fold(typesize as u64, |all, (_, &size)| all.saturating_mul(size));
     let found = len as u64;
@@ -399,7 +380,6 @@ fn count_on(axis: usize, shape: &[u64], typesize: usize, len: usize) -> Result<u
     Err(Reason::new(ErrorKind::InvalidArgument, detail))
 }
 
-/// Returns the size of an axis after `count` indices are added.
 fn lengthened(size: u64, count: u64) -> Result<u64, Reason> {
     size.checked_add(count).ok_or_else(|| {
         let detail = format!("cannot add {count} items to an axis of {size}");
@@ -407,7 +387,6 @@ fn lengthened(size: u64, count: u64) -> Result<u64, Reason> {
     })
 }
 
-/// Checks that two shapes have the same size on each axis except `axis`.
 pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize) -> Result<(), Reason> {
     if are_equal_except(Some(axis), known, now) {
         return Ok(());
@@ -417,7 +396,6 @@ pub(super) fn check_others(known: &[u64], now: &[u64], axis: usize) -> Result<()
     Err(Reason::new(ErrorKind::InvalidArgument, detail))
 }
 
-/// A change of the shape.
 struct Reshape<'i> {
     shape: Vec<u64>,
     /// The index on each axis at which items are inserted or removed. It is not greater than the old size and the new
@@ -426,10 +404,8 @@ struct Reshape<'i> {
     new: NewItems<'i>,
 }
 
-/// The items that are inserted.
 enum NewItems<'i> {
     Zeros,
-    /// Bytes in C order.
     Bytes(&'i [u8]),
     /// The items of a view. If a `Reading` is given, it is used; otherwise the change starts a read of the view.
     View(&'i NDArrayView<'i>, Option<&'i Reading<'i>>),
@@ -448,17 +424,6 @@ impl NewItems<'_> {
     }
 }
 
-/// Returns the part of the new items that is in a chunk: its ranges among all new items, and the position of its first
-/// item in the chunk.
-fn part_of(new: &[Range<u64>], chunk: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<u64>) {
-    let along = new.iter().zip(chunk).map(|(new, chunk)| {
-        let (low, high) = (new.start.max(chunk.start), new.end.min(chunk.end));
-        (low - new.start..high - new.start, low - chunk.start)
-    });
-    along.unzip()
-}
-
-/// Returns the geometry of the array with a new shape and the same chunk and block shapes.
 fn recut(old: &Geometry, shape: &[u64], max_chunks: u64) -> Result<Geometry, Reason> {
     for (axis, &size) in shape.iter().enumerate() {
         if size > 0 && old.chunk_shape()[axis] == 0 {
@@ -500,7 +465,6 @@ fn reshaped_meta(schunk: &SChunk, geometry: &Geometry) -> Result<Vec<u8>, Reason
     Ok(new)
 }
 
-/// Returns a metalayer with these shapes, without a dtype.
 pub(super) fn meta_of(geometry: &Geometry) -> Meta {
     Meta {
         // Checked to fit when the geometry was created.
@@ -534,45 +498,26 @@ fn room_for<T>(count: usize) -> Result<Vec<T>, Reason> {
     Ok(all)
 }
 
-/// The positions of old items after a change: for each axis, ranges of new positions, each with its distance from the
-/// old positions.
-struct Moved(Vec<Vec<(Range<u64>, i64)>>);
-
-/// The content of a chunk after a change.
 enum Chunk {
     Kept(usize),
     Zeros,
     New(Box<NewChunk>),
 }
 
-/// A chunk that is recompressed.
 struct NewChunk {
     /// The ranges of the items of the chunk in the new array.
     ranges: Vec<Range<u64>>,
     from: Vec<From>,
     /// The index of the plan of the new items in the chunk.
     arrivals: Option<usize>,
+    /// The index of the old chunk that has exactly the same old items at the same positions, if such a chunk exists.
+    extends: Option<usize>,
 }
 
-/// A box of old items in a chunk.
 struct From {
-    /// The ranges in the old array.
     ranges: Vec<Range<u64>>,
     /// The position of the first item of the box in the new chunk.
     to: Vec<u64>,
-}
-
-impl NewChunk {
-    /// Returns the index of the old chunk that has exactly the same old items at the same positions, if such a chunk
-    /// exists.
-    fn extended(&self, old: &Geometry) -> Option<usize> {
-        let [from] = &self.from[..] else { return None };
-        if from.to.iter().any(|&to| to > 0) {
-            return None;
-        }
-        let region = Region::of_box(from.ranges.iter().cloned());
-        Plan::of_region(old, &region).whole_chunk()
-    }
 }
 
 impl Chunk {
@@ -584,122 +529,104 @@ impl Chunk {
     }
 }
 
-/// The chunks at one chunk coordinate on an axis after a change.
-#[derive(Clone, Copy)]
-struct Along {
-    /// The old chunk coordinate, if on this axis the old chunks at that coordinate contain exactly the same items as
-    /// these chunks.
+/// Old items of the chunks at one chunk coordinate on an axis.
+struct Part {
+    /// The range in the old array, and the position of its first item in the new chunks.
+    range: Range<u64>,
+    to: u64,
+    /// The old chunk coordinate, if on this axis the old chunks at that coordinate contain exactly the same old items at
+    /// the same positions.
     same: Option<u64>,
-    /// Whether these chunks contain old items.
-    any: bool,
+    /// Whether the new chunks contain no other items.
+    is_all: bool,
 }
 
-impl Moved {
-    /// Requires that the sizes are below 2^63, and that each start is not greater than the old size and the new size.
-    fn new(old: &[u64], new: &[u64], start: &[u64]) -> Self {
-        let along = |((&old, &new), &start): ((&u64, &u64), &u64)| {
-            let shift = new.cast_signed() - old.cast_signed();
-            // An axis whose size does not change is not split.
-            let start = if shift == 0 { new } else { start };
-            let behind = start.saturating_add_signed(shift.max(0))..new;
-            [(0..start, 0), (behind, shift)].into_iter().filter(|(part, _)| !part.is_empty())
-        };
-        Self(old.iter().zip(new).zip(start).map(|axis| along(axis).collect()).collect())
-    }
-
-    /// Returns the content of each chunk from the index `first` on after the change. `first` is the index of the first
-    /// chunk at a chunk coordinate on axis 0. `arrivals` are the indices of the chunks that get new items.
-    fn chunks(
-        &self,
-        old: &Geometry,
-        new: &Geometry,
-        first: usize,
-        arrivals: &[usize],
-    ) -> Result<Vec<Chunk>, Reason> {
-        if new.is_empty() {
-            // There are no chunks, even if other axes are large.
-            return Ok(Vec::new());
+/// Returns the old items of the chunks at a chunk coordinate on an axis. Items are inserted or removed at `start`, which is
+/// not greater than the old size and the new size. The sizes are below 2^63.
+fn parts_of((old, new): (Axis, Axis), start: u64, place: u64) -> Vec<Part> {
+    let shift = new.size.cast_signed() - old.size.cast_signed();
+    // An axis whose size does not change is not split.
+    let start = if shift == 0 { new.size } else { start };
+    let behind = start.saturating_add_signed(shift.max(0))..new.size;
+    let chunk = new.chunk(place);
+    let part = |(moved, shift): (Range<u64>, i64)| {
+        let cut = chunk.start.max(moved.start)..chunk.end.min(moved.end);
+        if cut.is_empty() {
+            return None;
         }
-        let mut arrivals = arrivals.iter().enumerate().peekable();
-        // Checked to fit when the geometry was created.
-        let count = new.nchunks() as usize;
-        let rows = new.chunk_grid().first().map_or(1, |&rows| rows);
-        let mut grid: Vec<Range<u64>> = new.chunk_grid().iter().map(|&count| 0..count).collect();
-        if let Some(axis_0) = grid.first_mut() {
-            axis_0.start = first as u64 / (new.nchunks() / rows);
-        }
-        let along = grid.iter().enumerate();
-        let along: Vec<Vec<Along>> =
-            along.map(|(axis, places)| self.along(old, new, axis, places.clone())).collect();
-        let mut place: Vec<u64> = grid.iter().map(|places| places.start).collect();
-        let mut from = vec![0; along.len()];
-        let each = |number: usize| {
-            let arrival =
-                arrivals.next_if(|(_, arrival)| **arrival == number).map(|(index, _)| index);
-            let (mut same, mut any) = (arrival.is_none(), true);
-            for (axis, along) in along.iter().enumerate() {
-                let along = along[(place[axis] - grid[axis].start) as usize];
-                from[axis] = along.same.unwrap_or(0);
-                (same, any) = (same && along.same.is_some(), any && along.any);
-            }
-            next_index(&mut place, &grid);
-            match (same, any || arrival.is_some()) {
-                (true, _) => Chunk::Kept(old.chunk_at(from.iter().copied()) as usize),
-                (false, false) => Chunk::Zeros,
-                (false, true) => {
-                    let ranges = new.chunk_box(number as u64);
-                    let made = NewChunk { from: self.from(&ranges), ranges, arrivals: arrival };
-                    Chunk::New(Box::new(made))
-                }
+        let back = |at: u64| at.wrapping_add_signed(-shift);
+        let (range, to) = (back(cut.start)..back(cut.end), cut.start - chunk.start);
+        let place = range.start / old.chunk;
+        let same = (to == 0 && range == old.chunk(place)).then_some(place);
+        Some(Part { range, to, same, is_all: cut == chunk })
+    };
+    [(0..start, 0), (behind, shift)].into_iter().filter_map(part).collect()
+}
+
+/// Returns the content of each chunk from the index `first` on after a change. `first` is the index of the first chunk at a
+/// chunk coordinate on axis 0. `arrivals` are the indices of the chunks that get new items.
+fn changed_chunks(
+    (old, new): (&Geometry, &Geometry),
+    start: &[u64],
+    first: usize,
+    arrivals: &[usize],
+) -> Result<Vec<Chunk>, Reason> {
+    if new.is_empty() {
+        // There are no chunks, even if other axes are large.
+        return Ok(Vec::new());
+    }
+    let mut arrivals = arrivals.iter().enumerate().peekable();
+    // Checked to fit when the geometry was created.
+    let count = new.nchunks() as usize;
+    let mut grid = whole(new.chunk_grid());
+    if let Some(rows) = grid.first_mut() {
+        rows.start = first as u64 / (new.nchunks() / rows.end);
+    }
+    let axes = old.axes().zip(new.axes()).zip(start).zip(&grid);
+    let table = axes.map(|((axis, start), places)| {
+        places.clone().map(|place| parts_of(axis, *start, place)).collect::<Vec<_>>()
+    });
+    let table: Vec<Vec<Vec<Part>>> = table.collect();
+    let mut place: Vec<u64> = grid.iter().map(|places| places.start).collect();
+    let each = |number: usize| {
+        let arrival = arrivals.next_if(|(_, arrival)| **arrival == number).map(|(index, _)| index);
+        let axes = table.iter().zip(&place).zip(&grid);
+        let axes = axes.map(|((parts, place), grid)| &parts[(place - grid.start) as usize]);
+        let same = axes.clone().map(|parts| match &parts[..] {
+            [part] => part.same,
+            _ => None,
+        });
+        let same = same.collect::<Option<AxisVec<u64>>>();
+        let extends = same.map(|same| old.chunk_at(same) as usize);
+        let is_all = arrival.is_none() && axes.clone().flatten().all(|part| part.is_all);
+        let chunk = match extends.filter(|_| is_all) {
+            Some(kept) => Chunk::Kept(kept),
+            None if arrival.is_none() && axes.clone().any(Vec::is_empty) => Chunk::Zeros,
+            None => {
+                let (ranges, from) = (new.chunk_box(number as u64), boxes_of(axes));
+                Chunk::New(Box::new(NewChunk { ranges, from, arrivals: arrival, extends }))
             }
         };
-        let mut chunks = room_for(count.saturating_sub(first))?;
-        chunks.extend((first..count).map(each));
-        Ok(chunks)
-    }
+        next_index(&mut place, &grid);
+        chunk
+    };
+    let mut chunks = room_for(count.saturating_sub(first))?;
+    chunks.extend((first..count).map(each));
+    Ok(chunks)
+}
 
-    /// Returns the chunks at each of the chunk coordinates `places` on an axis.
-    fn along(&self, old: &Geometry, new: &Geometry, axis: usize, places: Range<u64>) -> Vec<Along> {
-        let (side, old_size, size) =
-            (old.chunk_shape()[axis], old.shape()[axis], new.shape()[axis]);
-        let each = |place: u64| {
-            let range = place * side..size.min((place + 1) * side);
-            let mut along = Along { same: None, any: false };
-            for (part, shift) in &self.0[axis] {
-                let cut = range.start.max(part.start)..range.end.min(part.end);
-                along.any |= !cut.is_empty();
-                let start = range.start.wrapping_add_signed(-shift);
-                if cut == range
-                    && start.is_multiple_of(side)
-                    && old_size.min(start + side) == range.end.wrapping_add_signed(-shift)
-                {
-                    along.same = Some(start / side);
-                }
-            }
-            along
+/// Returns one box for each combination of parts on the axes.
+fn boxes_of<'p>(axes: impl Iterator<Item = &'p Vec<Part>>) -> Vec<From> {
+    axes.fold(vec![From { ranges: Vec::new(), to: Vec::new() }], |boxes, parts| {
+        let longer = |from: &From| {
+            let (ranges, to) = (from.ranges.clone(), from.to.clone());
+            parts.iter().map(move |part| From {
+                ranges: [&ranges[..], slice::from_ref(&part.range)].concat(),
+                to: [&to[..], &[part.to]].concat(),
+            })
         };
-        places.map(each).collect()
-    }
-
-    /// Returns the old items of a chunk: one box for each combination of parts on the axes.
-    fn from(&self, ranges: &[Range<u64>]) -> Vec<From> {
-        let mut boxes = vec![From { ranges: Vec::new(), to: Vec::new() }];
-        for (range, parts) in ranges.iter().zip(&self.0) {
-            let longer = |from: &From| {
-                let (from, to) = (from.ranges.clone(), from.to.clone());
-                parts.iter().filter_map(move |(part, shift)| {
-                    let cut = range.start.max(part.start)..range.end.min(part.end);
-                    let back = |at: u64| at.wrapping_add_signed(-shift);
-                    let (mut from, mut to) = (from.clone(), to.clone());
-                    from.push(back(cut.start)..back(cut.end));
-                    to.push(cut.start.wrapping_sub(range.start));
-                    (!cut.is_empty()).then_some(From { ranges: from, to })
-                })
-            };
-            boxes = boxes.iter().flat_map(longer).collect();
-        }
-        boxes
-    }
+        boxes.iter().flat_map(longer).collect()
+    })
 }
 
 #[cfg(test)]
@@ -725,9 +652,8 @@ mod tests {
         let first = |old: &[i64], new: &[i64], start: &[u64]| {
             let (old, new) = (geometry(old), geometry(new));
             let first = first_changed(&old, &new, start);
-            let moved = Moved::new(old.shape(), new.shape(), start);
-            let all = moved.chunks(&old, &new, 0, &[]).unwrap();
-            let rest = moved.chunks(&old, &new, first, &[]).unwrap();
+            let all = changed_chunks((&old, &new), start, 0, &[]).unwrap();
+            let rest = changed_chunks((&old, &new), start, first, &[]).unwrap();
             assert_eq!(first + rest.len(), all.len());
             for (number, chunk) in all[..first].iter().enumerate() {
                 assert!(matches!(chunk, Chunk::Kept(kept) if *kept == number), "{number}");

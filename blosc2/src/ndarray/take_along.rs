@@ -1,17 +1,20 @@
 //! Copies of the items at positions on an axis.
 
-use std::mem;
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::{iter, mem};
 
 use parking_lot::Mutex;
 
-use super::boxes::{Readings, each_part, extent, own_ranges};
-use super::copy::number_of;
+use super::boxes::Readings;
+use super::copy::numbers_of;
+use super::index::position_of;
 use super::places::len_of;
+use super::ranges::{each_part, extent, grown, own_ranges, strides_of, whole};
 use super::view::{Grid, NDArrayView};
 use super::{NDArray, NDArrayBuilder, parallel};
 use crate::dtype::Kind;
-use crate::support::memory::{reserve, resize};
+use crate::support::memory::resize;
 use crate::{Doing, ErrorKind, Result, Threads};
 
 const TAKE: &str = "take items of an array";
@@ -53,10 +56,7 @@ impl NDArrayBuilder {
     ) -> Result<NDArray> {
         let (view, indices) = (source.into(), indices.into());
         let (own, asked) = (view.shape(), indices.shape());
-        let invalid = |detail| Err(view.error(ErrorKind::InvalidArgument, detail).doing(TAKE));
-        if axis >= own.len() {
-            return invalid(format!("the array has {} axes, asked for axis {axis}", own.len()));
-        }
+        view.check_axis(axis).doing(TAKE)?;
         let along = |(number, (&own, &asked))| match number == axis || own == 1 || own == asked {
             true => Some(asked),
             false => (asked == 1).then_some(own),
@@ -65,15 +65,15 @@ impl NDArrayBuilder {
         let Some(shape) = shape.filter(|_| own.len() == asked.len()) else {
             let detail =
                 format!("the shapes {own:?} and {asked:?} differ on an axis other than {axis}");
-            return invalid(detail);
+            return Err(view.error(ErrorKind::InvalidArgument, detail).doing(TAKE));
         };
         let integer = indices.dtype().filter(|dtype| {
             matches!(dtype.kind(), Some(Kind::Int | Kind::UInt))
                 && dtype.size() == indices.part().len
         });
         let conversion = integer
-            .and_then(|dtype| Some((dtype, number_of::<i64>(dtype)?, dtype.swap_plan().ok()?)));
-        let Some((dtype, number, swapped)) = conversion else {
+            .and_then(|dtype| Some((dtype, numbers_of::<i64>(dtype)?, dtype.swap_plan().ok()?)));
+        let Some((dtype, numbers, swapped)) = conversion else {
             let detail = format!("the indices are {}, expected integers", indices.dtype_text().0);
             return Err(indices.error(ErrorKind::TypeMismatch, detail).doing(TAKE));
         };
@@ -81,22 +81,15 @@ impl NDArrayBuilder {
         let size = own[axis];
         // The position of an index on the axis.
         let position = |at: i64| {
-            let place = match at {
-                0.. => Some(at as u64),
-                _ if is_large => None,
-                _ => size.checked_sub(at.unsigned_abs()),
-            };
-            place.filter(|place| *place < size).ok_or_else(|| {
-                let shown = if is_large { (at as u64).to_string() } else { at.to_string() };
-                let detail = format!("axis {axis} has {size} items, asked for index {shown}");
-                view.error(ErrorKind::OutOfBounds, detail).doing(TAKE)
-            })
+            let at = if is_large { i128::from(at as u64) } else { at.into() };
+            position_of(at, (axis, size)).map_err(|error| view.array.schunk.at(error)).doing(TAKE)
         };
         let (memory, threads) = (self.memory() as u64, self.threads().max(1));
+        let all_threads = Threads::new(threads);
         let ((text, format), typesize) = (view.dtype_text(), view.part().len);
         let readings = Readings::new([view.array, indices.array])?;
-        // The chunks of the source on the axis, and the size in bytes of the items of the source for one index.
         let Grid { offset, chunk, .. } = view.grid(axis);
+        // The size in bytes of the items of the source for one index on the axis.
         let row = |ranges: &[Range<u64>]| {
             let mut from = own_ranges(&own, ranges);
             from[axis] = 0..1;
@@ -104,216 +97,87 @@ impl NDArrayBuilder {
         };
         let builder = self.dtype_format(format);
         builder.create_from(&shape, (&text, typesize), readings, |readings, new| {
-            // Determines the positions of the items of a piece.
-            let locate = |piece: &mut Piece<'_>| -> Result<()> {
-                let mut from = own_ranges(&asked, &piece.ranges);
-                from[axis] = piece.ranges[axis].clone();
-                let mut found = Vec::new();
-                indices.read_to(Threads::ONE, readings.of(indices.array), &from, &mut found)?;
-                swapped.apply(&mut found);
-                let (extents, steps) = (extent(&piece.ranges), strides(&from));
-                let count = piece.bytes.len() / typesize;
-                reserve(&mut piece.items, count).doing(TAKE)?;
-                for to in 0..count {
-                    let at = place(to, &extents, &steps, None) * dtype.size();
-                    piece.items.push((position(number(&found[at..at + dtype.size()]))?, to));
-                }
-                piece.items.sort_unstable();
-                Ok(())
-            };
             // Half of the memory is for the items of the result, a quarter is for items of the source.
-            let most = memory / 2 / (LOCATED + dtype.size() + typesize) as u64;
-            let fits = |sides: &[u64]| {
-                let ranges: Vec<Range<u64>> = sides.iter().map(|side| 0..*side).collect();
-                let read = row(&ranges).saturating_mul(chunk.min(size));
-                len_of(sides, 1) <= most && read <= memory / 4
+            let most = memory / 2 / (size_of::<u64>() + dtype.size() + typesize) as u64;
+            // The axis first, so that each part of the source is read for few parts of the result.
+            let next = |sides: &[u64]| {
+                let mut axes = iter::once(axis).chain((0..shape.len()).rev());
+                axes.find(|&axis| sides[axis] < shape[axis])
             };
-            let sides = part_of(new.geometry.chunk_shape(), &shape, axis, &fits);
-            each_part(&shape, &sides, &mut |ranges| {
+            let sides = grown(new.geometry.chunk_shape(), next, |sides| {
+                let read = row(&whole(sides)).saturating_mul(chunk.min(size));
+                len_of(sides, 1) <= most && read <= memory / 4
+            });
+            each_part(&whole(&shape), &sides, &mut |ranges| {
+                let mut from = own_ranges(&asked, ranges);
+                from[axis] = ranges[axis].clone();
+                let mut found = Vec::new();
+                indices.read_to(all_threads, readings.of(indices.array), &from, &mut found)?;
+                swapped.apply(&mut found);
+                let positions = numbers(&found).into_iter().map(position);
+                let positions = positions.collect::<Result<Vec<u64>>>()?;
+                drop(found);
+                // For each chunk of the source on the axis, the range of the positions in it.
+                let mut needed: BTreeMap<u64, Range<u64>> = BTreeMap::new();
+                for &at in &positions {
+                    let range = needed.entry((at + offset) / chunk).or_insert(at..at + 1);
+                    *range = range.start.min(at)..range.end.max(at + 1);
+                }
                 let mut bytes = Vec::new();
                 resize(&mut bytes, len_of(&extent(ranges), typesize) as usize).doing(TAKE)?;
-                let mut pieces =
-                    pieces(ranges, (most / threads as u64).max(LEAST), typesize, &mut bytes)?;
-                for pieces in pieces.chunks_mut(threads) {
-                    let pieces: Vec<_> = pieces.iter_mut().map(Mutex::new).collect();
-                    let each = |work: &(dyn Fn(&mut Piece<'_>) -> Result<()> + Sync)| {
-                        let work = |(): &mut (), number: usize| work(&mut pieces[number].lock());
-                        parallel::each(threads, pieces.len(), || Ok(()), work)
+                let (sizes, last) = (extent(ranges), shape.len() - 1);
+                let (len, position_steps) = (sizes[last] as usize, strides_of(&extent(&from)));
+                // Copies the items of the result from the item `number` on whose positions are in a box of the source, one
+                // row, or a part of it, at a time.
+                let copy =
+                    |items: &[u8], from: &[Range<u64>], mut number: usize, mut to: &mut [u8]| {
+                        let (range, steps) = (&from[axis], strides_of(&extent(from)));
+                        while !to.is_empty() {
+                            let (mut outer, column) = (number / len, number % len);
+                            let (mut position, mut place) = (0, 0);
+                            for other in (0..last).rev() {
+                                let index = outer % sizes[other] as usize;
+                                outer /= sizes[other] as usize;
+                                position += index * position_steps[other];
+                                place += if other == axis { 0 } else { index * steps[other] };
+                            }
+                            let step = if last == axis { 0 } else { steps[last] };
+                            let count = (len - column).min(to.len() / typesize);
+                            let (row, rest) = mem::take(&mut to).split_at_mut(count * typesize);
+                            for (to, column) in row.chunks_exact_mut(typesize).zip(column..) {
+                                let at = positions[position + column * position_steps[last]];
+                                if range.contains(&at) {
+                                    let along = (at - range.start) as usize * steps[axis];
+                                    let from = (place + column * step + along) * typesize;
+                                    to.copy_from_slice(&items[from..from + typesize]);
+                                }
+                            }
+                            (number, to) = (number + count, rest);
+                        }
                     };
-                    each(&locate)?;
-                    let hull = hull(pieces.iter().map(|piece| piece.lock().ranges.clone()));
-                    let mut from = own_ranges(&own, &hull);
-                    let side = memory / 4 / row(&hull);
-                    let mut taken = Vec::new();
-                    let next = |piece: &Mutex<&mut Piece<'_>>| piece.lock().next();
-                    while let Some(start) = pieces.iter().filter_map(next).min() {
-                        // Only items that are in one chunk on the axis.
-                        let end = start + (chunk - (start + offset) % chunk).min(side.max(1));
-                        let last = pieces.iter().filter_map(|piece| piece.lock().last(end)).max();
-                        from[axis] = start..last.unwrap_or(start) + 1;
-                        let reading = readings.of(view.array);
-                        view.read_to(Threads::new(threads), reading, &from, &mut taken)?;
-                        let steps = strides(&from);
-                        each(&|piece| {
-                            piece.put(&taken, (&from, &steps), (&hull, axis), end);
-                            Ok(())
-                        })?;
+                let side = (memory / 4 / row(ranges)).max(1);
+                let part = bytes.len().div_ceil(threads * typesize);
+                let (mut from, mut items) = (own_ranges(&own, ranges), Vec::new());
+                for Range { mut start, end } in needed.into_values() {
+                    while start < end {
+                        from[axis] = start..end.min(start + side);
+                        view.read_to(all_threads, readings.of(view.array), &from, &mut items)?;
+                        let parts = bytes.chunks_mut(part * typesize).map(Mutex::new);
+                        let parts: Vec<_> = parts.collect();
+                        parallel::each(
+                            threads,
+                            parts.len(),
+                            || Ok(()),
+                            |(), number| {
+                                copy(&items, &from, number * part, &mut parts[number].lock());
+                                Ok(())
+                            },
+                        )?;
+                        start = from[axis].end;
                     }
-                    // The memory is for the next pieces.
-                    pieces.iter().for_each(|piece| piece.lock().items = Vec::new());
                 }
                 new.put(ranges, &bytes)
             })
         })
     }
-}
-
-/// The minimum number of items of a piece. For each piece, blocks of the indices are decompressed.
-const LEAST: u64 = 1024;
-/// The memory in bytes for the position of an item.
-const LOCATED: usize = size_of::<(u64, usize)>();
-
-/// Consecutive items of a part of the result, in C order.
-struct Piece<'a> {
-    ranges: Vec<Range<u64>>,
-    bytes: &'a mut [u8],
-    /// The position of each item on the axis of the source, in ascending order, and the number of the item in the piece.
-    items: Vec<(u64, usize)>,
-    /// The number of items that are complete.
-    done: usize,
-}
-
-impl Piece<'_> {
-    /// Returns the position of the next item.
-    fn next(&self) -> Option<u64> {
-        self.items.get(self.done).map(|(at, _)| *at)
-    }
-
-    /// The number of items with positions below `end`.
-    fn until(&self, end: u64) -> usize {
-        self.done + self.items[self.done..].partition_point(|(at, _)| *at < end)
-    }
-
-    /// Returns the position of the last item below `end` that is not complete.
-    fn last(&self, end: u64) -> Option<u64> {
-        self.items[self.done..self.until(end)].last().map(|(at, _)| *at)
-    }
-
-    /// Copies the next items, whose positions are below `end`. `from` are the ranges and the strides of the box of the
-    /// source that was read for these items of the box `hull` of the result.
-    fn put(
-        &mut self,
-        taken: &[u8],
-        (from, steps): (&[Range<u64>], &[u64]),
-        (hull, axis): (&[Range<u64>], usize),
-        end: u64,
-    ) {
-        let until = self.until(end);
-        let items = &self.items[self.done..until];
-        let extents = extent(&self.ranges);
-        // The item of the box for the first index of the piece on the other axes.
-        let starts = self.ranges.iter().zip(hull).zip(steps).enumerate();
-        let start = starts.filter(|(number, _)| *number != axis);
-        let start = start.map(|(_, ((own, hull), step))| (own.start - hull.start) * step);
-        let start = start.sum::<u64>() as usize;
-        let typesize = self.bytes.len() / extents.iter().product::<u64>() as usize;
-        for (at, to) in items {
-            let at = start + place(*to, &extents, steps, Some((axis, at - from[axis].start)));
-            let (at, to) = (at * typesize, to * typesize);
-            self.bytes[to..to + typesize].copy_from_slice(&taken[at..at + typesize]);
-        }
-        self.done = until;
-    }
-}
-
-/// Returns the sides of the parts of a result, which consist of chunks. A part is extended on the axis first, so that each
-/// part of the source is read for few parts, as long as it `fits`.
-fn part_of(chunks: &[u64], shape: &[u64], axis: usize, fits: &dyn Fn(&[u64]) -> bool) -> Vec<u64> {
-    let mut sides = chunks.to_vec();
-    let others = (0..shape.len()).rev().filter(|other| *other != axis);
-    for axis in [axis].into_iter().chain(others) {
-        while sides[axis] < shape[axis] {
-            let mut grown = sides.clone();
-            grown[axis] *= 2;
-            if !fits(&grown) {
-                return sides;
-            }
-            sides = grown;
-        }
-    }
-    sides
-}
-
-/// Divides a part of the result into pieces of up to `most` items.
-fn pieces<'a>(
-    ranges: &[Range<u64>],
-    most: u64,
-    typesize: usize,
-    mut bytes: &'a mut [u8],
-) -> Result<Vec<Piece<'a>>> {
-    let extents = extent(ranges);
-    let (mut sides, mut left) = (vec![1; extents.len()], most.max(1));
-    for (side, size) in sides.iter_mut().zip(&extents).rev() {
-        *side = left.min(*size);
-        if *side < *size {
-            break;
-        }
-        left = (left / *size).max(1);
-    }
-    let mut pieces = Vec::new();
-    each_part(&extents, &sides, &mut |part| {
-        let len = len_of(&extent(part), typesize) as usize;
-        let (own, rest) = mem::take(&mut bytes).split_at_mut(len);
-        bytes = rest;
-        let moved = |(part, whole): (&Range<u64>, &Range<u64>)| {
-            whole.start + part.start..whole.start + part.end
-        };
-        let ranges = part.iter().zip(ranges).map(moved).collect();
-        pieces.push(Piece { ranges, bytes: own, items: Vec::new(), done: 0 });
-        Ok(())
-    })?;
-    Ok(pieces)
-}
-
-/// Returns the smallest box that contains these boxes.
-fn hull(boxes: impl Iterator<Item = Vec<Range<u64>>>) -> Vec<Range<u64>> {
-    let join =
-        |(one, two): (Range<u64>, Range<u64>)| one.start.min(two.start)..one.end.max(two.end);
-    let hull = boxes.reduce(|one, two| one.into_iter().zip(two).map(join).collect());
-    hull.unwrap_or_default()
-}
-
-/// Returns the strides of a box in items. An axis of one index is repeated.
-fn strides(ranges: &[Range<u64>]) -> Vec<u64> {
-    let mut stride = 1;
-    let mut strides: Vec<u64> = extent(ranges)
-        .into_iter()
-        .rev()
-        .map(|size| {
-            let own = if size == 1 { 0 } else { stride };
-            stride *= size;
-            own
-        })
-        .collect();
-    strides.reverse();
-    strides
-}
-
-/// Returns the position in a box with these strides of an item of the result, whose box has the shape `extents`. The
-/// index on one axis can be another one.
-fn place(mut item: usize, extents: &[u64], strides: &[u64], other: Option<(usize, u64)>) -> usize {
-    if let ([_], [stride]) = (extents, strides) {
-        let at = other.map_or(item as u64, |(_, at)| at);
-        return (at * stride) as usize;
-    }
-    let mut place = 0;
-    for (axis, (size, stride)) in extents.iter().zip(strides).enumerate().rev() {
-        let at = match other {
-            Some((other, at)) if other == axis => at,
-            _ => item as u64 % size,
-        };
-        item /= *size as usize;
-        place += at * stride;
-    }
-    place as usize
 }

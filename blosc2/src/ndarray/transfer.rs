@@ -159,12 +159,16 @@ pub trait IntoItems<'a> {
 #[derive(Debug)]
 pub enum Given<'a> {
     /// Items of a Rust type in C order, and their shape, if it is known.
-    Typed { bytes: Cow<'a, [u8]>, item: ItemType, shape: Option<Vec<u64>> },
-    /// One item of a Rust type.
-    One { bytes: Vec<u8>, item: ItemType },
-    /// Stored bytes of any dtype.
+    Typed {
+        bytes: Cow<'a, [u8]>,
+        item: ItemType,
+        shape: Option<Vec<u64>>,
+    },
+    One {
+        bytes: Vec<u8>,
+        item: ItemType,
+    },
     Raw(Cow<'a, [u8]>),
-    /// The items of an array or view.
     View(NDArrayView<'a>),
     /// Items of a Rust type with any strides.
     #[cfg(feature = "ndarray")]
@@ -172,7 +176,6 @@ pub enum Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// Returns the Rust type of the items, if they have one.
     pub(super) fn item_type(&self) -> Option<ItemType> {
         match self {
             Self::Typed { item, .. } | Self::One { item, .. } => Some(*item),

@@ -10,7 +10,7 @@ use super::region::{Positions, Region};
 use super::selection::{AxisVec, SelectedItems, Selection};
 use crate::dtype::SwapPlan;
 use crate::item::element::Element;
-use crate::schunk::NOTHING_FETCHED;
+use crate::schunk::{NOTHING_FETCHED, Reading};
 use crate::{Doing, Dtype, ErrorKind, Reason, Result};
 
 impl NDArray {
@@ -31,7 +31,6 @@ impl NDArray {
         NDArrayView { array: self, region: Region::whole(self.shape()), field: None }
     }
 
-    /// Returns the [`ItemPart`] that covers entire items.
     pub(super) fn whole_items(&self) -> ItemPart {
         ItemPart::whole(self.typesize())
     }
@@ -43,79 +42,24 @@ impl NDArray {
         items: Items<'_>,
         sink: impl for<'p> FnOnce(Plan<'p>) -> Sink<'m, 'p>,
     ) -> Result<()> {
-        let Self { schunk, geometry, readers, .. } = self;
+        let Self { schunk, readers, .. } = self;
         let reading = schunk.reading()?;
-        let gathered = self.geometry_now(&reading).and_then(|now| {
-            let plan = Plan::new(now.as_ref().unwrap_or(geometry), items).doing(READ)?;
+        let gathered = self.planned(&reading, items, |plan| {
             let from = (schunk, &reading, &NOTHING_FETCHED);
-            readers.gather(from, sink(plan), schunk.dparams().threads)
+            Ok(readers.gather(from, sink(plan), schunk.dparams().threads)?)
         });
-        gathered.map_err(|error| schunk.at(error))
+        gathered.map_err(|error| schunk.at(error)).doing(READ)
     }
 
-    /// Returns the size in bytes of a part of `size` bytes of each of these items, if it fits in the address space.
-    fn len_of(&self, items: Items<'_>, size: usize) -> Result<usize, Reason> {
-        let shape = items.shape();
-        len_in_memory(&shape, size).ok_or_else(|| {
-            let detail = format!("{shape:?} items do not fit in memory");
-            self.schunk.error(ErrorKind::TooLarge, detail)
-        })
-    }
-
-    /// Checks that `found` bytes are a part of `size` bytes of each of these items.
-    pub(super) fn check_len(
+    /// Calls `work` with the plan of these items in the current shape.
+    pub(super) fn planned<R>(
         &self,
+        reading: &Reading<'_>,
         items: Items<'_>,
-        size: usize,
-        found: usize,
-    ) -> Result<(), Reason> {
-        let expected = self.len_of(items, size)?;
-        if expected == found {
-            return Ok(());
-        }
-        let shape = items.shape();
-        let detail =
-            format!("{shape:?} items of {size} bytes are {expected} bytes, the buffer has {found}");
-        Err(self.schunk.error(ErrorKind::InvalidArgument, detail))
-    }
-
-    /// Checks that items with this dtype and `size` bytes have the type `item`, and returns the byte order conversion if
-    /// one is needed. If the dtype cannot be parsed, `dtype` is `None`, and `text` is its stored text.
-    fn check_type(
-        &self,
-        item: ItemType,
-        (dtype, text): (Option<&Dtype>, Option<&str>),
-        size: usize,
-    ) -> Result<Option<SwapPlan>, Reason> {
-        let asked = (item.dtype)();
-        let is_asked = |dtype: &Dtype| dtype.is_equivalent(&asked);
-        let stored = dtype;
-        let dtype = dtype.filter(|_| size == item.size);
-        if dtype.is_some_and(is_asked) {
-            return Ok(None);
-        }
-        let error = |detail| self.schunk.error(ErrorKind::TypeMismatch, detail);
-        match dtype.filter(|dtype| !dtype.is_native() && is_asked(&dtype.to_native())) {
-            Some(dtype) if self.schunk.dparams().convert_byte_order => {
-                dtype.swap_plan().map(Some).map_err(|cause| error(cause.to_string()))
-            }
-            Some(dtype) => Err(error(format!(
-                "the items are {dtype}, whose byte order is not that of {asked}; \
-                 DParams::convert_byte_order converts them"
-            ))),
-            None => {
-                let (text, expected) = (text.unwrap_or("of unknown dtype"), item.size);
-                // For long dtypes the difference is hard to see in the message.
-                let structures =
-                    stored.filter(|stored| stored.fields().and(asked.fields()).is_some());
-                let difference = structures
-                    .and_then(|stored| stored.to_native().difference(&asked))
-                    .map_or(String::new(), |difference| format!("; {difference}"));
-                Err(error(format!(
-                    "the items are {text} of {size} bytes, asked for {asked} of {expected} bytes{difference}"
-                )))
-            }
-        }
+        work: impl FnOnce(Plan<'_>) -> Result<R, Reason>,
+    ) -> Result<R, Reason> {
+        let now = self.geometry_now(reading)?;
+        work(Plan::new(now.as_ref().unwrap_or(&self.geometry), items)?)
     }
 }
 
@@ -142,20 +86,16 @@ impl NDArray {
 pub struct NDArrayView<'a> {
     pub(super) array: &'a NDArray,
     pub(crate) region: Region,
-    /// The field; `None` for entire items.
-    pub(super) field: Option<Field>,
+    pub(crate) field: Option<Field>,
 }
 
-/// A field of the items of an array.
 #[derive(Debug, Clone)]
-pub(super) struct Field {
-    /// The offset in an item in bytes.
+pub(crate) struct Field {
     pub(super) offset: usize,
     pub(super) dtype: Dtype,
 }
 
 impl Field {
-    /// Returns the part of an item of `typesize` bytes that contains the field.
     pub(super) fn part(&self, typesize: usize) -> ItemPart {
         ItemPart { offset: self.offset, len: self.dtype.size(), typesize }
     }
@@ -201,7 +141,6 @@ impl<'a> NDArrayView<'a> {
         self.select(&selection.into()).doing("select items")
     }
 
-    /// Returns the view of the items that a selection on the axes selects.
     pub(super) fn select(&self, selection: &Selection) -> Result<Self, Reason> {
         let Selected { view, points } = self.selected(selection)?;
         if points.is_some() {
@@ -211,7 +150,6 @@ impl<'a> NDArrayView<'a> {
         Ok(view)
     }
 
-    /// Returns the items that a selection selects.
     pub(super) fn selected(&self, selection: &Selection) -> Result<Selected<'a>, Reason> {
         let at = |error| self.array.schunk.at(error);
         let (region, points) = match &selection.items {
@@ -298,11 +236,6 @@ impl<'a> NDArrayView<'a> {
         self
     }
 
-    /// Returns the items of the view, without the array.
-    pub(crate) fn target(&self) -> ViewItems {
-        ViewItems { region: self.region.clone(), field: self.field.clone() }
-    }
-
     /// Returns the part of each item of the array that the view contains.
     pub(crate) fn part(&self) -> ItemPart {
         let whole = self.array.whole_items();
@@ -311,16 +244,42 @@ impl<'a> NDArrayView<'a> {
 
     /// Checks that the items have the type `item`, and returns the byte order conversion if one is needed.
     pub(crate) fn check_type(&self, item: ItemType) -> Result<Option<SwapPlan>, Reason> {
-        let array = self.array;
-        let Some(field) = &self.field else {
-            let size = array.typesize();
-            if array.dtype.is_none() && size == item.size {
-                return Ok(None);
+        let (array, stored, size) = (self.array, self.dtype(), self.part().len);
+        if self.field.is_none() && array.dtype.is_none() && size == item.size {
+            return Ok(None);
+        }
+        let asked = (item.dtype)();
+        let is_asked = |dtype: &Dtype| dtype.is_equivalent(&asked);
+        let dtype = stored.filter(|_| size == item.size);
+        if dtype.is_some_and(is_asked) {
+            return Ok(None);
+        }
+        let error = |detail| self.error(ErrorKind::TypeMismatch, detail);
+        match dtype.filter(|dtype| !dtype.is_native() && is_asked(&dtype.to_native())) {
+            Some(dtype) if array.schunk.dparams().convert_byte_order => {
+                dtype.swap_plan().map(Some).map_err(|cause| error(cause.to_string()))
             }
-            return array.check_type(item, (array.dtype(), array.dtype_str()), size);
-        };
-        let (text, size) = (field.dtype.to_string(), field.dtype.size());
-        array.check_type(item, (Some(&field.dtype), Some(&text)), size)
+            Some(dtype) => Err(error(format!(
+                "the items are {dtype}, whose byte order is not that of {asked}; \
+                 DParams::convert_byte_order converts them"
+            ))),
+            None => {
+                let text = match &self.field {
+                    Some(field) => field.dtype.to_string(),
+                    None => array.dtype_str().unwrap_or("of unknown dtype").to_owned(),
+                };
+                let expected = item.size;
+                // For long dtypes the difference is hard to see in the message.
+                let structures =
+                    stored.filter(|stored| stored.fields().and(asked.fields()).is_some());
+                let difference = structures
+                    .and_then(|stored| stored.to_native().difference(&asked))
+                    .map_or(String::new(), |difference| format!("; {difference}"));
+                Err(error(format!(
+                    "the items are {text} of {size} bytes, asked for {asked} of {expected} bytes{difference}"
+                )))
+            }
+        }
     }
 
     /// Returns the chunks and blocks on an axis of the view.
@@ -341,6 +300,14 @@ impl<'a> NDArrayView<'a> {
         }
     }
 
+    pub(crate) fn check_axis(&self, axis: usize) -> Result<(), Reason> {
+        if axis < self.ndim() {
+            return Ok(());
+        }
+        let detail = format!("the array has {} axes, got axis {axis}", self.ndim());
+        Err(self.error(ErrorKind::InvalidArgument, detail))
+    }
+
     pub(crate) fn error(&self, kind: ErrorKind, detail: String) -> Reason {
         self.array.schunk.error(kind, detail)
     }
@@ -353,13 +320,6 @@ pub(crate) struct Grid {
     pub(crate) offset: u64,
     pub(crate) chunk: u64,
     pub(crate) block: u64,
-}
-
-/// The items of a view, without the array.
-#[derive(Debug)]
-pub(crate) struct ViewItems {
-    pub(super) region: Region,
-    pub(super) field: Option<Field>,
 }
 
 impl<'a> From<&'a NDArray> for NDArrayView<'a> {
@@ -394,7 +354,6 @@ impl Selected<'_> {
         items_of(&self.view.region, self.points.as_ref())
     }
 
-    /// Returns the number of items on each axis.
     pub(super) fn shape(&self) -> AxisVec<u64> {
         let shape = self.view.region.shape();
         let Some(points) = &self.points else { return shape };
@@ -402,24 +361,36 @@ impl Selected<'_> {
         std::iter::once(points.numbers.len() as u64).chain(rest).collect()
     }
 
+    /// Returns the size of the items in bytes, if it fits in the address space.
+    fn len(&self) -> Result<usize, Reason> {
+        let shape = self.items().shape();
+        len_in_memory(&shape, self.view.part().len).ok_or_else(|| {
+            let detail = format!("{shape:?} items do not fit in memory");
+            self.view.error(ErrorKind::TooLarge, detail)
+        })
+    }
+
     /// Returns the size of the items in bytes, if the memory limit on one read allows them, and the plan of single items.
     pub(super) fn allowed_len(&self) -> Result<usize> {
-        let (array, part) = (self.view.array, self.view.part());
-        let len = array.len_of(self.items(), part.len).doing(READ)?;
-        array.schunk.allow(len as u64).doing(READ)?;
+        let (schunk, len) = (&self.view.array.schunk, self.len().doing(READ)?);
+        schunk.allow(len as u64).doing(READ)?;
         if let Some(points) = &self.points {
-            array.schunk.allow_scratch((points.count as u64).saturating_mul(POINT)).doing(READ)?;
+            schunk.allow_scratch((points.count as u64).saturating_mul(POINT)).doing(READ)?;
         }
         Ok(len)
     }
 
-    /// Checks that a buffer of `found` bytes has the length of the items.
     pub(super) fn check_len(&self, found: usize) -> Result<(), Reason> {
-        self.view.array.check_len(self.items(), self.view.part().len, found)
+        let (expected, size, shape) = (self.len()?, self.view.part().len, self.items().shape());
+        if expected == found {
+            return Ok(());
+        }
+        let detail =
+            format!("{shape:?} items of {size} bytes are {expected} bytes, the buffer has {found}");
+        Err(self.view.error(ErrorKind::InvalidArgument, detail))
     }
 }
 
-/// Returns single items of a region, or all of its items.
 pub(super) fn items_of<'a>(region: &'a Region, points: Option<&'a Points>) -> Items<'a> {
     points.map_or(Items::Region(region), |points| Items::Points(region, points))
 }

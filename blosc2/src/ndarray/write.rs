@@ -5,10 +5,11 @@ use std::ops::Range;
 use super::NDArray;
 use super::places::{ItemPart, Source};
 use super::plan::{Items, Plan};
+use super::region::Region;
 use super::scatter::WRITE;
 use super::selection::Selection;
 use super::transfer::{Given, IntoItems, ItemSource};
-use super::view::{NDArrayView, Selected, ViewItems, items_of};
+use super::view::{Field, NDArrayView, Selected, items_of};
 use crate::item::element::Element;
 use crate::{Doing, Result};
 
@@ -61,28 +62,29 @@ impl NDArray {
             return self.write_planned(to, part, |plan| strided.source(plan, part));
         }
         let bytes = items.into_stored(&selected.view).doing(WRITE)?;
+        if !is_one {
+            selected.check_len(bytes.len()).doing(WRITE)?;
+        }
         let Selected { view: NDArrayView { region, .. }, points } = selected;
         let to = items_of(&region, points.as_ref());
         if is_one {
             return self.write_planned(to, part, |plan| Source::repeated(plan, part, &bytes));
         }
-        self.check_len(to, part.len, bytes.len()).doing(WRITE)?;
         self.write_planned(to, part, |plan| Source::new(plan, part, &bytes))
     }
 
-    /// Replaces the items of a box of a view of this array.
     pub(crate) fn write_box<T: Element>(
         &mut self,
-        target: &ViewItems,
+        (region, field): (&Region, &Option<Field>),
         ranges: &[Range<u64>],
         items: &[T],
     ) -> Result<()> {
-        let (region, field) = (target.region.part(ranges), target.field.clone());
-        let view = NDArrayView { array: self, region, field };
-        let part = view.part();
-        let bytes = items.into_items().into_stored(&view).doing(WRITE)?;
-        let NDArrayView { region, .. } = view;
-        self.check_len(Items::Region(&region), part.len, bytes.len()).doing(WRITE)?;
+        let (region, field) = (region.part(ranges), field.clone());
+        let selected = Selected { view: NDArrayView { array: self, region, field }, points: None };
+        let part = selected.view.part();
+        let bytes = items.into_items().into_stored(&selected.view).doing(WRITE)?;
+        selected.check_len(bytes.len()).doing(WRITE)?;
+        let Selected { view: NDArrayView { region, .. }, .. } = selected;
         self.write_planned(Items::Region(&region), part, |plan| Source::new(plan, part, &bytes))
     }
 

@@ -11,9 +11,10 @@ use std::thread;
 use blosc2::compute::{InMemory, zip};
 use blosc2::storage::{ReadAt, ReadOnly};
 use blosc2::{
-    CParams, Error, ErrorKind, NDArray, NDArrayBuilder, NDArrayView, OpenOptions, RawItems,
-    SaveOptions, Target,
+    AxisSelection, CParams, Error, ErrorKind, NDArray, NDArrayBuilder, NDArrayView, OpenOptions,
+    RawItems, SaveOptions, Target,
 };
+use blosc2_testing::Rng;
 use parking_lot::Mutex;
 
 /// Creates an array from a row of 64 items or from a table of 8 rows and 8 columns. The items are below 8.
@@ -364,4 +365,98 @@ fn unique_counts_creates_both_arrays_or_none() {
     fails(builder("same"), builder("same"), ErrorKind::InvalidArgument);
     builder("items").unique_counts::<i64>(&array, builder("counts")).unwrap();
     assert_eq!(names(folder.path()).len(), 3);
+}
+
+/// New arrays have the same items with any chunks and any memory: neighboring chunks are computed together if they need the
+/// same blocks, as far as the memory allows.
+#[test]
+fn arrays_are_equal_with_any_chunks_and_memory() {
+    for seed in 0..blosc2_testing::repeats(2000) as u64 {
+        let rng = &mut Rng(seed + 1);
+        let mut sizes = |most: [u64; 3]| most.map(|size| rng.below(size) + 1);
+        let shape = sizes([9, 11, 13]);
+        let chunks = sizes(shape);
+        let (blocks, new) = (sizes(chunks), sizes([14, 14, 14]));
+        let source = NDArray::builder().chunk_shape(chunks).block_shape(blocks);
+        let source = source.from_fn(shape, |[i, j, k]| (i * 1000 + j * 50 + k) as u32).unwrap();
+        let order = *rng.pick(&[[0, 1, 2], [0, 2, 1], [1, 0, 2], [2, 1, 0], [1, 2, 0]]);
+        let step = *rng.pick(&[1, 2, -1]);
+        let view = source.view().slice((.., AxisSelection::strided(.., step))).unwrap();
+        let view = view.permute(&order).unwrap();
+        let items: Vec<u32> = view.read(..).unwrap();
+        let shape = <[u64; 3]>::try_from(view.shape()).unwrap();
+        let memory = *rng.pick(&[0, 100, 1000, 4000, 1 << 20]);
+        let what =
+            format!("seed {seed}, {shape:?}, {order:?}, {chunks:?}, {blocks:?}, {new:?}, {memory}");
+        let builder = || NDArray::builder().max_memory(memory);
+        let equal = |found: blosc2::Result<NDArray>, expected: &[u32], name: &str| {
+            assert_eq!(found.unwrap().read::<Vec<u32>>(..).unwrap(), expected, "{name}, {what}");
+        };
+        let cut = |shape: [u64; 3]| {
+            let chunks = [0, 1, 2].map(|axis: usize| new[axis].min(shape[axis].max(1)));
+            builder().chunk_shape(chunks)
+        };
+        let at = |[i, j, k]: [u64; 3]| items[((i * shape[1] + j) * shape[2] + k) as usize];
+        let all = |shape: [u64; 3], item: &dyn Fn([u64; 3]) -> u32| -> Vec<u32> {
+            let rows = (0..shape[0]).flat_map(|i| (0..shape[1]).map(move |j| (i, j)));
+            rows.flat_map(|(i, j)| (0..shape[2]).map(move |k| item([i, j, k]))).collect()
+        };
+
+        equal(cut(shape).copy(view.clone()), &items, "copy");
+        let wide: Vec<u64> = cut(shape).cast::<u64>(view.clone()).unwrap().read(..).unwrap();
+        assert!(
+            wide.iter().eq(items.iter().map(|item| u64::from(*item)).collect::<Vec<_>>().iter())
+        );
+        let double: Vec<u32> = items.iter().map(|item| item * 2).collect();
+        equal(cut(shape).map(view.clone(), |item: u32| item * 2), &double, "map");
+        let other = cut(shape).copy(view.clone()).unwrap();
+        let sums = zip((view.clone(), &other)).map(|(one, two): (u32, u32)| one + two);
+        equal(sums.create(builder().chunk_shape(new.map(|_| 4))), &double, "zip");
+        let row = view.slice((0..1, ..)).unwrap();
+        let sums = zip((&other, row.clone())).map(|(one, row): (u32, u32)| one + row);
+        let expected = all(shape, &|[i, j, k]| at([i, j, k]) + at([0, j, k]));
+        equal(sums.create(cut(shape)), &expected, "zip with a row");
+        let expected = all(shape, &|[_, j, k]| at([0, j, k]));
+        equal(cut(shape).broadcast_to(row, shape), &expected, "broadcast_to");
+
+        for axis in 0..3 {
+            let mut longer = shape;
+            longer[axis] *= 2;
+            let expected = all(longer, &|mut index| {
+                index[axis] %= shape[axis];
+                at(index)
+            });
+            let joined = cut(longer).concatenate([view.clone(), other.view()], axis);
+            equal(joined, &expected, "concatenate");
+            let mut shorter = shape;
+            shorter[axis] -= 1;
+            let expected = all(shorter, &|index| {
+                let mut next = index;
+                next[axis] += 1;
+                at(next).wrapping_sub(at(index))
+            });
+            equal(cut(shorter).diff::<u32>(view.clone(), 1, axis), &expected, "diff");
+            let reverse = |index: [u64; 3]| -1 - index[axis] as i64;
+            let indices = NDArray::builder().from_fn(shape, reverse).unwrap();
+            let expected = all(shape, &|mut index| {
+                index[axis] = shape[axis] - 1 - index[axis];
+                at(index)
+            });
+            let taken = cut(shape).take_along_axis(view.clone(), &indices, axis);
+            equal(taken, &expected, "take_along_axis");
+        }
+
+        let [i, j, k] = shape;
+        for shape in
+            [vec![i * j * k], vec![j, i * k], vec![i * j, k], vec![k, i, j], vec![j, 1, k, i]]
+        {
+            let chunks: Vec<u64> = shape
+                .iter()
+                .zip(new.into_iter().cycle())
+                .map(|(size, new)| new.min(*size))
+                .collect();
+            let reshaped = builder().chunk_shape(chunks).reshape(view.clone(), &shape);
+            equal(reshaped, &items, "reshape");
+        }
+    }
 }
