@@ -12,9 +12,10 @@ use std::sync::{Arc, PoisonError};
 
 use crate::blosc2::{Dtype, Error, ErrorKind, NDArray, NDArrayBuilder, RawItems, Result};
 use crate::limits::max_read_of;
+use crate::tag::Fault;
 
 use items::{Items, Type};
-use parse::{Fault, Literal};
+use parse::Literal;
 use plan::{KEPT, Known, Node, Planner, Reduce, Step, count};
 use reduce::Accumulators;
 
@@ -133,11 +134,8 @@ impl Operand {
     }
 }
 
-fn error(fault: Fault) -> Error {
-    match fault {
-        Fault::Invalid(detail) => Error::new(ErrorKind::InvalidData, EVALUATE, detail),
-        Fault::Unsupported(detail) => Error::new(ErrorKind::Unsupported, EVALUATE, detail),
-    }
+fn error((kind, detail): Fault) -> Error {
+    Error::new(kind, EVALUATE, detail)
 }
 
 /// The positions of the items of a region, in C order, in an array of this shape that is in memory.

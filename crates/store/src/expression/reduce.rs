@@ -1,6 +1,6 @@
 //! Accumulators of reductions.
 
-use super::items::{Items, Number, Type};
+use super::items::{Items, Number, Type, for_items};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Reduction {
@@ -84,12 +84,7 @@ impl Accumulators {
 
     /// Adds items. For each item, `places` returns the result to which it belongs, and its position.
     pub(super) fn add(&mut self, items: &Items, places: impl Iterator<Item = (usize, i64)>) {
-        macro_rules! each {
-            ($($name:ident)*) => {
-                match items { $(Items::$name(items) => self.add_all(items, places),)* }
-            };
-        }
-        each!(Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 F32 F64);
+        for_items!(items, items => self.add_all(items, places));
     }
 
     fn add_all<T: Number>(&mut self, items: &[T], places: impl Iterator<Item = (usize, i64)>) {
