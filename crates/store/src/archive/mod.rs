@@ -70,11 +70,6 @@ impl Archive {
         self.members.get_key_value(name).map(|(name, _)| name.as_str())
     }
 
-    /// Whether there is a member with this name.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.members.contains_key(name)
-    }
-
     /// Whether the bytes of a member have the checksum that the zip file states.
     pub(crate) fn has_checksum(&self, name: &str) -> Result<bool> {
         let mut zip = self.zip();

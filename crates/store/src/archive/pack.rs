@@ -16,32 +16,19 @@ use crate::key;
 use crate::search_indexes;
 use crate::work::Work;
 
-impl Archive {
-    /// Writes all members, without the search indexes of arrays, to files in a directory. Arrays are opened with these
-    /// options.
-    pub(crate) fn unpack(&self, folder: &Path, options: &OpenOptions) -> Result<()> {
-        // Overlapping members could unpack to any number of bytes.
-        let mut left = self.source.size().map_err(failed)?;
-        let open = |name: &str| {
-            let member = self.member(name)?;
-            let detail = "its members overlap";
-            let shared = || Error::new(ErrorKind::InvalidData, UNPACK, detail);
-            left = left.checked_sub(member.len).ok_or_else(shared)?;
-            Ok(member)
-        };
-        unpack(self.names(), open, folder, options)
-    }
-}
-
 const UNPACK: &str = "unpack a store";
 
-/// Writes members, without the search indexes of arrays, to files in a directory. Arrays are opened with these options.
+/// Writes members, without the search indexes of arrays, to files in a directory. `zip_size` is the size of their zip
+/// file. Arrays are opened with these options.
 pub(crate) fn unpack<'a>(
     names: impl Iterator<Item = &'a str>,
-    mut open: impl FnMut(&str) -> Result<Window>,
+    open: impl Fn(&str) -> Result<Window>,
+    zip_size: Option<u64>,
     folder: &Path,
     options: &OpenOptions,
 ) -> Result<()> {
+    // Overlapping members could unpack to any number of bytes.
+    let mut left = zip_size.unwrap_or(u64::MAX);
     for name in names {
         let inside = Path::new(name);
         let is_inside = inside.components().all(|part| matches!(part, Component::Normal(_)));
@@ -59,6 +46,9 @@ pub(crate) fn unpack<'a>(
             fs::create_dir_all(parent).map_err(io)?;
         }
         let member = open(name)?;
+        left = left
+            .checked_sub(member.len)
+            .ok_or_else(|| Error::new(ErrorKind::InvalidData, UNPACK, "its members overlap"))?;
         let mut creation = File::options();
         let mut target =
             creation.read(true).write(true).create_new(true).open(&path).map_err(io)?;

@@ -4,7 +4,7 @@ use crate::blosc2::{Result, SChunk};
 
 use super::CHANGE;
 use super::place::Files;
-use super::{TreeStore, failed, index_in_archive, open_embed};
+use super::{TreeStore, failed, open_embed};
 use crate::ctable::Leaves;
 use crate::folder::EntryKind;
 use crate::key::{self, ENDINGS};
@@ -14,8 +14,7 @@ impl TreeStore {
     pub(crate) fn for_table(&self, key: &str) -> Result<Self> {
         let place = self.place.for_reading();
         let embed = match place.files() {
-            Files::Archive(archive) => index_in_archive(archive, &self.options())?,
-            Files::Custom(custom) => custom.index(&self.options())?,
+            Files::InPlace(files) => files.index(&self.options())?,
             Files::Folder(folder) => open_embed(folder, &self.options())?,
         };
         let mut copy = Self {
