@@ -196,19 +196,19 @@ fn place(name: &str) -> usize {
 }
 
 impl TimeUnit {
-    const NAMED: [(&str, Self); 4] = [
-        ("s", Self::Seconds),
-        ("ms", Self::Milliseconds),
-        ("us", Self::Microseconds),
-        ("ns", Self::Nanoseconds),
-    ];
+    const ALL: [Self; 4] =
+        [Self::Seconds, Self::Milliseconds, Self::Microseconds, Self::Nanoseconds];
 
     pub(crate) fn of_name(name: &str) -> Option<Self> {
-        Self::NAMED.iter().find(|(known, _)| *known == name).map(|(_, unit)| *unit)
+        Self::ALL.into_iter().find(|unit| unit.name() == name)
     }
 
     pub(crate) fn name(self) -> &'static str {
-        Self::NAMED.iter().find(|(_, unit)| *unit == self).map_or("", |(name, _)| name)
+        ["s", "ms", "us", "ns"][self as usize]
+    }
+
+    pub(crate) fn nanoseconds(self) -> i128 {
+        [1_000_000_000, 1_000_000, 1_000, 1][self as usize]
     }
 }
 
@@ -534,7 +534,7 @@ impl ItemType {
     /// Sets the compression parameters of a column. The default parameters are the defaults of Python. The table that is
     /// created uses all of them until it is closed, except a [prefilter](CParams::prefilter), which columns do not have.
     /// Files do not store the number of threads and the tuner: a table that is opened again has no tuner, and
-    /// compresses with one thread.
+    /// compresses with one thread, or with those of `CTable::set_threads`.
     #[cfg(feature = "c")]
     pub fn cparams(mut self, params: impl std::borrow::Borrow<CParams>) -> Self {
         self.cparams = Some(Box::new(params.borrow().clone()));

@@ -115,6 +115,7 @@ mod object;
 mod object_array;
 #[cfg(feature = "c")]
 mod operands;
+mod ranges;
 #[cfg(feature = "c")]
 mod search_indexes;
 mod secrets;

@@ -6,7 +6,16 @@ use crate::blosc2::{Dtype, Error, ErrorKind, Result, SChunk, Value};
 /// The name of the serializer Arrow.
 pub(crate) const ARROW: &str = "arrow";
 
+/// A fault, whose action the public function adds.
 pub(crate) type Fault = (ErrorKind, String);
+
+pub(crate) fn invalid_data(detail: impl ToString) -> Fault {
+    (ErrorKind::InvalidData, detail.to_string())
+}
+
+pub(crate) fn mismatch(detail: impl ToString) -> Fault {
+    (ErrorKind::TypeMismatch, detail.to_string())
+}
 
 /// Returns the length of `rows` rows of `row` bytes, which are made of `given` bytes. `None` is a size that overflows.
 ///

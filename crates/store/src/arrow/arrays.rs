@@ -1,6 +1,6 @@
 //! Arrays of items as Arrow arrays, and back.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Range, RangeBounds};
 
 use crate::blosc2::{
     Dtype, Error, ErrorKind, NDArray, NDArrayBuilder, RawItems, Result, Selection,
@@ -11,6 +11,7 @@ use arrow_schema::Field;
 
 use super::dtypes::items_field;
 use super::items::{Items, array_of, items_of};
+use crate::ranges::range_of;
 use crate::tag::error;
 
 const TO: &str = "convert an array to Arrow";
@@ -73,23 +74,13 @@ pub fn field(name: &str, array: &NDArray) -> Result<Field> {
 pub fn to_arrow(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<ArrayRef> {
     let field = field("item", array)?;
     let nrows = array.shape()[0];
-    let start = match rows.start_bound() {
-        Bound::Included(&start) => start,
-        Bound::Excluded(&start) => start.saturating_add(1),
-        Bound::Unbounded => 0,
-    };
-    let end = match rows.end_bound() {
-        Bound::Included(&end) => end.saturating_add(1),
-        Bound::Excluded(&end) => end,
-        Bound::Unbounded => nrows,
-    };
+    let Range { start, end } = range_of(&rows, nrows);
     let failed = |kind, detail: String| error(array.schunk(), kind, TO, detail);
     if start > end || end > nrows {
         let detail = format!("there are {nrows} rows, asked for {start}..{end}");
         return Err(failed(ErrorKind::OutOfBounds, detail));
     }
-    let rows = start..end;
-    let bytes = array.read::<RawItems>([rows])?.0;
+    let bytes = array.read::<RawItems>(start..end)?.0;
     array_from_bytes(array, &field, &array.shape()[1..], (end - start) as usize, bytes)
 }
 

@@ -21,7 +21,7 @@ use arrow_ipc::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use crate::tag::Fault;
+use crate::tag::{Fault, invalid_data as invalid};
 
 /// The name of the only column, as in Python.
 const COLUMN: &str = "values";
@@ -430,10 +430,6 @@ fn item_sizes(
         _ => sizes.push((1, 0)),
     }
     Ok(())
-}
-
-fn invalid(detail: impl ToString) -> Fault {
-    (ErrorKind::InvalidData, detail.to_string())
 }
 
 fn text(error: ArrowError) -> String {

@@ -12,7 +12,7 @@ use super::dtypes::time_unit;
 use super::items::{fixed_bytes, items_of, keys_of, texts_of};
 use super::types::column_kind;
 use super::values::values_of;
-use crate::tag::Fault;
+use crate::tag::{Fault, mismatch};
 use crate::{CTable, Data, ItemKind, ItemType, Schema, TableAppender};
 
 const MAKE: &str = "create a table from an Arrow schema";
@@ -204,10 +204,6 @@ fn data<'a>(kind: &ItemKind, field: &Field, array: &'a ArrayRef) -> Result<Data<
         (ItemKind::Timestamp { .. }, _) => Err(unlike(kind, data_type)),
         _ => items_of(field, array, true).map(|items| Data::bytes(items.dtype, items.bytes)),
     }
-}
-
-fn mismatch(detail: String) -> Fault {
-    (ErrorKind::TypeMismatch, detail)
 }
 
 fn unlike(kind: &ItemKind, data_type: &DataType) -> Fault {

@@ -92,9 +92,8 @@ impl BatchArray {
         }
     }
 
-    /// Syncs the super-chunk to disk.
-    pub(crate) fn sync(&mut self) -> Result<()> {
-        self.schunk.sync()
+    pub(crate) fn schunk_mut(&mut self) -> &mut SChunk {
+        &mut self.schunk
     }
 
     /// Returns the variable-length metalayers, for changing. Do not change `_batch_array_metadata`: the array writes
@@ -449,11 +448,8 @@ fn keep_lengths(schunk: &mut SChunk, lengths: &[u64]) -> Result<()> {
         return schunk.vlmeta_mut().remove(LENGTHS).map(drop);
     }
     let lengths = lengths.iter().map(|&len| len.into()).collect();
-    schunk.vlmeta_mut().set(LENGTHS, &lengths_value(Value::List(lengths))?)
-}
-
-fn lengths_value(lengths: Value) -> Result<Vec<u8>> {
-    Ok(Value::from([(BATCH_LENGTHS, lengths)]).to_msgpack()?)
+    let lengths = Value::from([(BATCH_LENGTHS, Value::List(lengths))]);
+    schunk.vlmeta_mut().set_value(LENGTHS, &lengths)
 }
 
 /// Stores an entry of the metalayer, which is removed and added again because its length changes.
@@ -465,9 +461,8 @@ fn keep_in_tag(schunk: &mut SChunk, name: &str, value: Value) -> Result<()> {
             None => pairs.push((name.into(), value)),
         }
     }
-    let meta = meta.to_msgpack()?;
     schunk.meta_mut().remove(NAME)?;
-    schunk.meta_mut().set(NAME, &meta)
+    schunk.meta_mut().set_value(NAME, &meta)
 }
 
 /// Stores the schema of items that are serialized with Arrow.

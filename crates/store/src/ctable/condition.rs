@@ -8,8 +8,9 @@ use std::str::FromStr;
 use crate::blosc2::{Element, Error, ErrorKind, Result, Value};
 
 use super::CTable;
+use crate::ItemKind;
+use crate::ranges::{intersection, union};
 use crate::tag::shortened;
-use crate::{ItemKind, TimeUnit};
 
 const READ: &str = "find rows of a table";
 const PARSE: &str = "parse a condition";
@@ -335,7 +336,7 @@ impl CTable {
                     );
                     Error::new(ErrorKind::TypeMismatch, READ, detail)
                 })?;
-                let ticks = ticks(*unit);
+                let ticks = unit.nanoseconds();
                 let holds = |item: Number| match item {
                     Number::Int(item) => compare(Some((item * ticks).cmp(&other))),
                     Number::Float(_) => false,
@@ -402,33 +403,6 @@ impl CTable {
     }
 }
 
-/// The rows in both of two lists of ranges in ascending order.
-fn intersection(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
-    let (mut rows, mut at) = (Vec::new(), 0);
-    for range in one {
-        while at < other.len() && other[at].end <= range.start {
-            at += 1;
-        }
-        for other in other[at..].iter().take_while(|other| other.start < range.end) {
-            rows.push(range.start.max(other.start)..range.end.min(other.end));
-        }
-    }
-    rows
-}
-
-/// The rows in some ranges, in ascending order.
-fn union(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    ranges.sort_unstable_by_key(|range| range.start);
-    let mut rows: Vec<Range<u64>> = Vec::new();
-    for range in ranges {
-        match rows.last_mut().filter(|last| last.end >= range.start) {
-            Some(last) => last.end = last.end.max(range.end),
-            None => rows.push(range),
-        }
-    }
-    rows
-}
-
 /// A number of any type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Number {
@@ -477,16 +451,6 @@ fn order(int: i128, float: f64) -> Option<Ordering> {
     } else {
         Ordering::Equal
     }))
-}
-
-/// The nanoseconds of a unit.
-fn ticks(unit: TimeUnit) -> i128 {
-    match unit {
-        TimeUnit::Seconds => 1_000_000_000,
-        TimeUnit::Milliseconds => 1_000_000,
-        TimeUnit::Microseconds => 1_000,
-        TimeUnit::Nanoseconds => 1,
-    }
 }
 
 /// The nanoseconds from 1970-01-01 to a date, with or without a time: `2026-01-31`, `2026-01-31T12:00`,

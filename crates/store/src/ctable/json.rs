@@ -7,6 +7,8 @@ use crate::blosc2::{ErrorKind, Value};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
+use crate::tag::{Fault, invalid_data as invalid};
+
 /// Maximum nesting of lists and maps.
 const MAX_DEPTH: usize = 127;
 /// Maximum bytes of a text.
@@ -14,14 +16,7 @@ const MAX_TEXT: usize = 16 << 20;
 /// Maximum bytes of memory that one schema may take.
 const MAX_MEMORY: usize = 96 << 20;
 
-/// A fault of a schema: a few bytes of a file can make very many columns.
-pub(super) type Fault = (ErrorKind, String);
-
-pub(super) fn invalid(detail: impl Into<String>) -> Fault {
-    (ErrorKind::InvalidData, detail.into())
-}
-
-/// The memory that a schema may still take. Time is proportional to it.
+/// The memory that a schema may still take: a few bytes of a file can make very many columns. Time is proportional to it.
 #[derive(Debug)]
 pub(super) struct Allowance {
     left: usize,

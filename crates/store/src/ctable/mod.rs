@@ -168,8 +168,8 @@ pub struct CTable {
     /// The positions of the columns, by name.
     places: HashMap<String, usize>,
     live: LiveRows,
-    /// The entries of the schema except the version and the stored columns.
-    others: Vec<(Value, Value)>,
+    /// A map of the entries of the schema except the version and the stored columns.
+    others: Value,
     schema: Box<StoredSchema>,
     /// Whether there are changes that `finish` has not stored.
     changed: bool,
@@ -251,7 +251,13 @@ impl CTable {
     }
 
     fn with_parts(leaves: impl Leaves + 'static, root: &str, writable: bool) -> Result<Self> {
-        let parts = Parts { leaves: Box::new(leaves), root: root.to_owned(), writable };
+        let parts = Parts {
+            leaves: Box::new(leaves),
+            root: root.to_owned(),
+            writable,
+            #[cfg(feature = "c")]
+            threads: None,
+        };
         let (schema, manifest, live) = Self::read_state(&parts)?;
         let schema::Manifest { columns, others } = manifest;
         let places = places_of(&columns);
@@ -967,11 +973,34 @@ mod tests {
             assert_eq!(table.texts("renamed", ..).unwrap(), [Some("d".to_owned())]);
             assert_eq!(table.read::<i64>("n", ..).unwrap(), [1]);
         }
-        let opened = CTable::open_rw(folder.path().join("a.b2d")).unwrap();
+        let mut opened = CTable::open_rw(folder.path().join("a.b2d")).unwrap();
         opened.read::<i64>("n", ..).unwrap();
-        let stored = opened.column("n").unwrap().stored.get().unwrap();
-        let found = stored.parts()[0].2.info().cparams;
-        assert_eq!(of(found), expected.threads(1));
+        let stored = |table: &CTable, name| {
+            let parts = table.column(name).unwrap().stored.get().unwrap().parts();
+            parts.iter().map(|(.., part)| part.info()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(stored(&opened, "n").remove(0).cparams), expected.clone().threads(1));
+        opened.set_threads(3).unwrap();
+        let check = |table: &CTable| {
+            for name in ["n", "renamed", "word", "long", "list", "cells"] {
+                table.values(name, ..).unwrap();
+                for info in stored(table, name) {
+                    let threads = (info.cparams.threads, info.dparams.threads);
+                    assert_eq!(threads, (3.into(), 3.into()), "{name}");
+                }
+            }
+        };
+        check(&opened);
+        // The other parameters stay.
+        assert_eq!(of(stored(&opened, "n").remove(0).cparams), expected);
+        opened.rename_column("renamed", "again").unwrap();
+        opened.append([("n", Data::items(&[2i64]))]).unwrap_err();
+        opened.rename_column("again", "renamed").unwrap();
+        check(&opened);
+        drop(opened);
+        let mut opened = CTable::open(folder.path().join("a.b2z")).unwrap();
+        opened.set_threads(3).unwrap();
+        check(&opened);
     }
 
     #[test]

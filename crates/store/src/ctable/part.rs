@@ -14,6 +14,9 @@ pub(super) struct Parts {
     /// The key of the table.
     pub(super) root: String,
     pub(super) writable: bool,
+    /// The number of threads, if it was set.
+    #[cfg(feature = "c")]
+    pub(super) threads: Option<crate::blosc2::Threads>,
 }
 
 impl Parts {

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::ops::{Bound, Range, RangeBounds};
+use std::ops::{Range, RangeBounds};
 
 use crate::blosc2::dtype::{Kind, ScalarDecoder};
 use crate::blosc2::{Dtype, Error, ErrorKind, NDArray, RawItems, Result, Value};
@@ -11,6 +11,7 @@ use super::column::Column;
 use super::part::Budget;
 use super::{CTable, READ, summary};
 use crate::ItemKind;
+use crate::ranges::range_of;
 
 /// The kind of these indexes.
 const KIND: &str = "full";
@@ -92,16 +93,7 @@ impl CTable {
             let detail = format!("the column `{name}` of {kind} has no order");
             return Err(Error::new(ErrorKind::TypeMismatch, READ, detail));
         }
-        let end = match ranks.end_bound() {
-            Bound::Included(end) => end.saturating_add(1),
-            Bound::Excluded(end) => *end,
-            Bound::Unbounded => u64::MAX,
-        };
-        let start = match ranks.start_bound() {
-            Bound::Included(start) => *start,
-            Bound::Excluded(start) => start.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
+        let Range { start, end } = range_of(&ranks, self.nrows());
         let (start, end) = (start.min(self.nrows()), end.min(self.nrows()));
         if start >= end {
             return Ok(Vec::new());
