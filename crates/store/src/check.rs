@@ -354,7 +354,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Checks a sparse frame.
     fn sparse(&mut self, members: &Members, folder: &str) {
         let files = SparseFrame { members, folder };
         match directory::check(&files, self.check.options) {
@@ -472,7 +471,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Checks the frames in an embedded store.
     fn embedded(&mut self, name: &str, store: &EmbedStore, depth: usize) {
         if name == INDEX {
             self.done_keys.extend(store.keys().map(str::to_owned));

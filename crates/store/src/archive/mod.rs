@@ -24,7 +24,6 @@ const MOST: u64 = 256 << 20;
 #[cfg(feature = "c")]
 pub(crate) use pack::{pack, unpack};
 
-/// The source of an archive.
 pub(crate) type Source = Arc<dyn ReadAt + Send + Sync>;
 
 /// A zip file. Opening it reads only its directory.
@@ -65,7 +64,6 @@ impl Archive {
         self.members.keys().map(String::as_str)
     }
 
-    /// The name of the member with this name, if there is one.
     pub(crate) fn name(&self, name: &str) -> Option<&str> {
         self.members.get_key_value(name).map(|(name, _)| name.as_str())
     }

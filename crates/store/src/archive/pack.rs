@@ -17,6 +17,8 @@ use crate::search_indexes;
 use crate::work::Work;
 
 const UNPACK: &str = "unpack a store";
+/// Bytes of a member that are copied at once.
+const AT_ONCE: u64 = 1 << 20;
 
 /// Writes members, without the search indexes of arrays, to files in a directory. `zip_size` is the size of their zip
 /// file. Arrays are opened with these options.
@@ -52,7 +54,10 @@ pub(crate) fn unpack<'a>(
         let mut creation = File::options();
         let mut target =
             creation.read(true).write(true).create_new(true).open(&path).map_err(io)?;
-        io::copy(&mut WindowReader::new(member), &mut target).map_err(io)?;
+        for start in (0..member.len).step_by(AT_ONCE as usize) {
+            let bytes = member.read_vec_at(start, AT_ONCE.min(member.len - start));
+            bytes.and_then(|bytes| target.write_all(&bytes)).map_err(io)?;
+        }
         search_indexes::remove(name, &target, options).map_err(|error| error.at(&path))?;
     }
     Ok(())
@@ -182,28 +187,6 @@ impl Seek for Faultless<'_> {
             self.position = position;
         }
         Ok(position)
-    }
-}
-
-/// Reads a window from its start.
-struct WindowReader {
-    window: Window,
-    position: u64,
-}
-
-impl WindowReader {
-    fn new(window: Window) -> Self {
-        Self { window, position: 0 }
-    }
-}
-
-impl Read for WindowReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.window.len - self.position;
-        let len = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-        self.window.read_exact_at(self.position, &mut buffer[..len])?;
-        self.position += len as u64;
-        Ok(len)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::blosc2::limits::default_max_read;
 use crate::blosc2::{Element, Error, ErrorKind, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema};
 
 use super::dtypes::time_unit;
@@ -135,7 +136,6 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
     }
 }
 
-/// The error of a reader of batches.
 fn of_reader(error: ArrowError) -> Error {
     const READ: &str = "read a record batch";
     match error {
@@ -186,7 +186,7 @@ fn data<'a>(kind: &ItemKind, field: &Field, array: &'a ArrayRef) -> Result<Data<
         }
         (kind, _) if kind.has_batches() || matches!(kind, ItemKind::Bytes { .. }) => {
             // As for reading: a few bytes can represent very many nulls, or be repeated.
-            let mut left = default_max_read(array.get_array_memory_size() as u64);
+            let mut left = default_max_read(memory_of(array));
             let values = values_of(field, array, &mut left);
             values.map(Data::values).map_err(|(kind, detail)| match kind {
                 ErrorKind::TooLarge => (kind, detail),
@@ -210,6 +210,15 @@ fn unlike(kind: &ItemKind, data_type: &DataType) -> Fault {
     mismatch(format!("an array of the type {data_type} for a column of {kind}"))
 }
 
+/// The memory of an array, with a byte for each boolean, which Arrow stores as a bit.
+fn memory_of(array: &dyn Array) -> u64 {
+    fn booleans(data: &ArrayData) -> usize {
+        let own = if *data.data_type() == DataType::Boolean { data.len() } else { 0 };
+        own + data.child_data().iter().map(booleans).sum::<usize>()
+    }
+    (array.get_array_memory_size() + booleans(&array.to_data())) as u64
+}
+
 /// The cells of an array of dictionary-encoded strings. Null strings get the code -1.
 fn codes(array: &ArrayRef) -> Result<Data<'static>, Fault> {
     let dictionary = array.as_any_dictionary();
@@ -226,4 +235,25 @@ fn codes(array: &ArrayRef) -> Result<Data<'static>, Fault> {
     let texts: Vec<String> =
         texts.into_iter().map(|text| text.unwrap_or_default().to_owned()).collect();
     Ok(Data::codes(codes, texts))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{BooleanArray, ListArray};
+    use arrow_buffer::OffsetBuffer;
+
+    use super::*;
+
+    /// Otherwise, large lists would exceed the limit of the memory of their values.
+    #[test]
+    fn each_boolean_of_a_list_counts() {
+        let items = Arc::new(BooleanArray::from(vec![true; 8000]));
+        let field = Arc::new(Field::new("item", DataType::Boolean, false));
+        let offsets = OffsetBuffer::from_lengths([3000, 5000]);
+        let lists = ListArray::new(field, offsets, items.clone(), None);
+        assert!(items.get_array_memory_size() < 4000);
+        assert!(memory_of(&lists) >= 8000);
+    }
 }

@@ -131,9 +131,7 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is above the number of batches;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
-    ///   because Python would read such a block as a tuple;
-    /// - the errors of [changing a container](crate#changing-a-container).
+    /// - the errors of [`append`](Self::append).
     pub fn insert<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
         let items = values_of(items)?;
         self.edit(|batches| batches.insert(index, Items::Values(&items)))
@@ -143,9 +141,7 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
-    ///   because Python would read such a block as a tuple;
-    /// - the errors of [changing a container](crate#changing-a-container).
+    /// - the errors of [`append`](Self::append).
     pub fn set<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
         self.set_values(index, &values_of(items)?)
     }
@@ -212,7 +208,6 @@ impl BatchArray {
     }
 }
 
-/// The items of a batch to be written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Items<'a> {
     Values(&'a [Value]),
@@ -372,7 +367,6 @@ impl<'a> Batches<'a> {
     }
 }
 
-/// Converts the items of a batch to values.
 fn values_of<T: Serialize>(items: &[T]) -> Result<Vec<Value>> {
     items.iter().map(|item| Ok(Value::from_type(item)?)).collect()
 }

@@ -491,7 +491,6 @@ fn arrow_format(schunk: &SChunk, _: &Value) -> Result<Format> {
     Err(error(schunk, ErrorKind::Unsupported, OPEN, "its items are serialized with Arrow"))
 }
 
-/// The error of a block.
 #[cfg(feature = "arrow")]
 pub(crate) fn in_block(
     schunk: &SChunk,

@@ -21,7 +21,6 @@ fn shared(source: impl ReadAt + Send + Sync + 'static) -> Source {
     ReadOnly::new(Arc::new(source))
 }
 
-/// Opens a frame with limits.
 type Opener = dyn FnOnce(&Limits) -> Result<Frame<Source>, blosc2_format::Error> + Send;
 
 fn frame_in(source: impl ReadAt + Send + Sync + 'static) -> Box<Opener> {

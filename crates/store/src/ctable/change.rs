@@ -18,10 +18,10 @@ use super::rows::{Picked, Rows};
 use super::schema;
 use super::spec::{Grid, MAKE, Part, Schema, check_names, new_column, parts};
 use super::summary::{EPOCH, INDEXES, Kept};
-use super::{CTable, Leaves, LeavesMut, OPEN, WRITE, json};
+use super::{CTable, Leaves, OPEN, WRITE, json};
 use crate::item_type::{BATCH_ROWS, row_size};
 use crate::limits::options_of;
-use crate::tag::{Fault, error, reserve_rows};
+use crate::tag::{Doing, Fault, error, reserve_rows};
 use crate::{EmbedStore, ItemKind, ItemType, TreeStore};
 
 /// Maximum rows by which the room for rows grows at once, as in Python.
@@ -60,8 +60,7 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
     all.push(("/_valid_rows".to_owned(), "b2nd", grid.marks(schema.capacity(), false)?));
     let entries: Vec<Value> = columns.iter().map(|column| column.entry.clone()).collect();
     let others = Value::from([(SUMMARIES, true.into()), (SUMMARIZED, false.into())]);
-    check_schema(entries.clone(), &others)
-        .map_err(|(kind, detail)| Error::new(kind, MAKE, detail))?;
+    check_schema(entries.clone(), &others).doing(MAKE)?;
     all.push(("/_meta".to_owned(), "b2f", meta(&text_of(entries, &others))?));
     Ok(all)
 }
@@ -155,14 +154,9 @@ impl CTable {
     ///   or the schema has more than 16 MiB as JSON, or takes more than 96 MiB of memory;
     /// - the errors of [creating a container](crate#creating-a-container).
     pub fn create(path: impl AsRef<Path>, schema: &Schema) -> Result<Self> {
-        let path = path.as_ref();
         // First, so that nothing is created if the schema is invalid.
         let parts = new_parts(schema, "")?;
-        let mut store = TreeStore::create(path)?;
-        for (key, ending, schunk) in &parts {
-            LeavesMut::put(&mut store, key, ending, schunk)?;
-        }
-        Self::for_changes(store, "").map(|table| table.with_params_of(schema))
+        Self::new_in(TreeStore::create(path)?, schema, &parts)
     }
 
     /// Creates an empty table in memory. Python: `CTable(row_type)`.
@@ -170,9 +164,12 @@ impl CTable {
     /// # Errors
     /// Fails with the errors of [`create`](Self::create).
     pub fn in_memory(schema: &Schema) -> Result<Self> {
-        let mut store = EmbedStore::in_memory()?;
-        for (key, _, schunk) in new_parts(schema, "")? {
-            store.insert(&key, &schunk)?;
+        Self::new_in(EmbedStore::in_memory()?, schema, &new_parts(schema, "")?)
+    }
+
+    fn new_in(mut store: impl Leaves + 'static, schema: &Schema, parts: &[Part]) -> Result<Self> {
+        for (key, ending, schunk) in parts {
+            store.put(key, ending, schunk)?;
         }
         Self::for_changes(store, "").map(|table| table.with_params_of(schema))
     }
@@ -523,7 +520,7 @@ impl CTable {
     pub fn update(&mut self, name: &str, rows: impl Into<Rows>, data: Data<'_>) -> Result<()> {
         self.check_writable()?;
         let index = self.stored_index(name)?;
-        let picked = rows.into().resolve(self.nrows(), WRITE)?;
+        let picked = rows.into().resolve(self.nrows()).doing(WRITE)?;
         let mut encoded = self.encode(index, data, false)?;
         if encoded.rows as u64 != picked.len() {
             let (found, expected) = (encoded.rows, picked.len());
@@ -574,7 +571,7 @@ impl CTable {
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn delete_rows(&mut self, rows: impl Into<Rows>) -> Result<u64> {
         self.check_writable()?;
-        let mut picked = rows.into().resolve(self.nrows(), WRITE)?;
+        let mut picked = rows.into().resolve(self.nrows()).doing(WRITE)?;
         if let Picked::At(rows) = &mut picked {
             rows.sort_unstable();
             rows.dedup();
@@ -1142,9 +1139,8 @@ impl CTable {
 
     /// Checks that readers can read the schema of these columns.
     fn check_schema<'a>(&self, columns: impl Iterator<Item = &'a Column>) -> Result<()> {
-        let checked =
-            check_schema(columns.map(|column| column.entry.clone()).collect(), &self.others);
-        checked.map_err(|(kind, detail)| Error::new(kind, WRITE, detail))
+        let entries = columns.map(|column| column.entry.clone());
+        check_schema(entries.collect(), &self.others).doing(WRITE)
     }
 
     fn write_schema(&mut self) -> Result<()> {

@@ -52,9 +52,17 @@ pub struct Condition(Node);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    Compare { column: String, comparison: Comparison, value: Value, is_negated: bool },
-    All(Vec<Node>),
-    Any(Vec<Node>),
+    Compare {
+        column: String,
+        comparison: Comparison,
+        value: Value,
+        is_negated: bool,
+    },
+    /// Several conditions, of which all have to be satisfied, or at least one.
+    Group {
+        all: bool,
+        nodes: Vec<Node>,
+    },
 }
 
 /// A comparison of the value of a column with another value. Used by [`Condition::new`].
@@ -120,18 +128,12 @@ impl Condition {
 
     /// Rows that satisfy both conditions.
     pub fn and(self, other: Self) -> Self {
-        Self(joined(self.0, other.0, Node::All, |node| match node {
-            Node::All(nodes) => Ok(nodes),
-            node => Err(node),
-        }))
+        Self(joined(self.0, other.0, true))
     }
 
     /// Rows that satisfy at least one of the conditions.
     pub fn or(self, other: Self) -> Self {
-        Self(joined(self.0, other.0, Node::Any, |node| match node {
-            Node::Any(nodes) => Ok(nodes),
-            node => Err(node),
-        }))
+        Self(joined(self.0, other.0, false))
     }
 
     /// Returns the names of the columns that are compared, each once, in the order of the condition.
@@ -152,29 +154,27 @@ impl Not for Condition {
 }
 
 /// Two conditions in one list: conditions of the same kind are not nested, so that their number does not matter.
-fn joined(
-    first: Node,
-    second: Node,
-    of: impl Fn(Vec<Node>) -> Node,
-    parts: impl Fn(Node) -> Result<Vec<Node>, Node>,
-) -> Node {
-    let parts = |node| parts(node).unwrap_or_else(|node| vec![node]);
+fn joined(first: Node, second: Node, all: bool) -> Node {
+    let parts = |node| match node {
+        Node::Group { all: joined, nodes } if joined == all => nodes,
+        node => vec![node],
+    };
     let mut nodes = parts(first);
     nodes.extend(parts(second));
-    of(nodes)
+    Node::Group { all, nodes }
 }
 
 impl Node {
     /// The negation of each comparison, in the other combination. Comparisons that a null row leaves open stay open, so
     /// that no row is found because of them.
     fn negated(self) -> Self {
-        let all = |nodes: Vec<Self>| nodes.into_iter().map(Self::negated).collect();
         match self {
             Self::Compare { column, comparison, value, is_negated } => {
                 Self::Compare { column, comparison, value, is_negated: !is_negated }
             }
-            Self::All(nodes) => Self::Any(all(nodes)),
-            Self::Any(nodes) => Self::All(all(nodes)),
+            Self::Group { all, nodes } => {
+                Self::Group { all: !all, nodes: nodes.into_iter().map(Self::negated).collect() }
+            }
         }
     }
 
@@ -182,9 +182,7 @@ impl Node {
         match self {
             Self::Compare { column, .. } if names.contains(&column.as_str()) => {}
             Self::Compare { column, .. } => names.push(column),
-            Self::All(nodes) | Self::Any(nodes) => {
-                nodes.iter().for_each(|node| node.columns(names));
-            }
+            Self::Group { nodes, .. } => nodes.iter().for_each(|node| node.columns(names)),
         }
     }
 }
@@ -245,11 +243,13 @@ impl CTable {
                     })
                 }))
             }
-            Node::All(nodes) => nodes.iter().try_fold(all(), |rows: Vec<_>, node| match rows[..] {
-                [] => Ok(rows),
-                _ => Ok(intersection(&rows, &self.candidates(node)?)),
-            }),
-            Node::Any(nodes) => {
+            Node::Group { all: true, nodes } => {
+                nodes.iter().try_fold(all(), |rows: Vec<_>, node| match rows[..] {
+                    [] => Ok(rows),
+                    _ => Ok(intersection(&rows, &self.candidates(node)?)),
+                })
+            }
+            Node::Group { all: false, nodes } => {
                 let mut rows = Vec::new();
                 for node in nodes {
                     rows.extend(self.candidates(node)?);
@@ -266,8 +266,7 @@ impl CTable {
                 let holds = |order| comparison.holds(order) != *is_negated;
                 return self.compared(column, holds, value, rows);
             }
-            Node::All(nodes) => (nodes, true),
-            Node::Any(nodes) => (nodes, false),
+            Node::Group { all, nodes } => (nodes, *all),
         };
         let mut mask = vec![all; (rows.end - rows.start) as usize];
         for node in nodes {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::ItemKind;
 use crate::blosc2::{ArrayValue, Dtype, Error, ErrorKind, Result, Value};
 use crate::expression::{Expression, Operand};
+use crate::tag::Doing;
 
 use super::change::{name_of, sources};
 use super::rows::Rows;
@@ -29,7 +30,7 @@ impl CTable {
     /// - the errors of [`Expression::new`] and of [`values`](Self::values).
     pub fn evaluate(&self, name: &str, rows: impl Into<Rows>) -> Result<(Dtype, Vec<u8>)> {
         let rows = rows.into();
-        let len = rows.clone().resolve(self.nrows(), READ)?.len();
+        let len = rows.clone().resolve(self.nrows()).doing(READ)?.len();
         let expression = self.expression(name, rows, len)?;
         Ok((expression.dtype().clone(), expression.read_all()?))
     }

@@ -42,7 +42,6 @@ impl Allowance {
     }
 }
 
-/// Parses JSON.
 pub(super) fn parse(text: &str, allowance: &mut Allowance) -> Result<Value, Fault> {
     if text.len() > MAX_TEXT {
         let (len, max) = (text.len(), MAX_TEXT >> 20);

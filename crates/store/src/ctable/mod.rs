@@ -65,7 +65,7 @@ pub use summary::{Summary, SummarySegment};
 use crate::ItemKind;
 #[cfg(feature = "c")]
 use crate::limits::options_of;
-use crate::tag::{error, what};
+use crate::tag::{Doing, error, what};
 
 pub(super) const OPEN: &str = "open a table";
 const READ: &str = "read from a table";
@@ -421,7 +421,7 @@ impl CTable {
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn valid_rows(&self, rows: impl Into<Rows>) -> Result<Vec<u64>> {
         self.check_current(None)?;
-        let rows = rows.into().resolve(self.nrows(), READ)?;
+        let rows = rows.into().resolve(self.nrows()).doing(READ)?;
         self.live.budget().take(rows.len().saturating_mul(8))?;
         rows.read(1, |rows| self.places(rows))
     }
@@ -519,7 +519,7 @@ impl CTable {
         per_row: usize,
         read: impl Fn(Span) -> Result<Vec<T>>,
     ) -> Result<Vec<T>> {
-        let rows = rows.resolve(self.nrows(), READ)?;
+        let rows = rows.resolve(self.nrows()).doing(READ)?;
         stored.budget().take(rows.len().saturating_mul(row_bytes(array) as u64))?;
         rows.read(per_row, |rows| {
             let mut items = Vec::new();
@@ -670,7 +670,7 @@ impl CTable {
     /// # Errors
     /// Fails with the errors of [`values`](Self::values).
     pub fn nulls(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<bool>> {
-        let rows = rows.into().resolve(self.nrows(), READ)?;
+        let rows = rows.into().resolve(self.nrows()).doing(READ)?;
         let (column, stored) = self.stored(name)?;
         rows.read(1, |rows| stored.nulls(column, &self.live, rows))
     }
@@ -714,7 +714,7 @@ impl CTable {
     /// - [`ErrorKind::Busy`]: another handle or program has changed the table; call [`refresh`](Self::refresh);
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn values(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<Value>> {
-        let rows = rows.into().resolve(self.nrows(), READ)?;
+        let rows = rows.into().resolve(self.nrows()).doing(READ)?;
         let (column, stored) = self.stored(name)?;
         rows.read(1, |rows| stored.values(column, &self.live, rows))
     }

@@ -134,7 +134,7 @@ impl Stored {
             Content::Batches(array) => array.schunk().nbytes(),
             Content::Cells(array) => array.schunk().nbytes(),
         };
-        let cbytes = self.schunks().iter().map(|schunk| schunk.cbytes()).sum();
+        let cbytes = self.parts().iter().map(|(.., schunk)| schunk.cbytes()).sum();
         [nbytes + self.marks.as_ref().map_or(0, nbytes_of), cbytes]
     }
 
@@ -247,16 +247,11 @@ impl Stored {
         words_of(texts, decoded).map(Some)
     }
 
-    /// Its super-chunks.
-    fn schunks(&self) -> Vec<&SChunk> {
-        self.parts().into_iter().map(|(_, _, schunk)| schunk).collect()
-    }
-
     /// The memory allowance for reading it.
     pub(super) fn budget(&self) -> Budget {
-        let schunks = self.schunks();
+        let parts = self.parts();
         // The parts of a table have the same limits.
-        Budget::of(schunks[0], schunks.iter().map(|schunk| schunk.cbytes()).sum())
+        Budget::of(parts[0].2, parts.iter().map(|(.., schunk)| schunk.cbytes()).sum())
     }
 
     /// Reads all live rows, to find out whether they can be read.
@@ -306,7 +301,7 @@ impl Stored {
         let nulls = self.nulls_of(column, span, &cells)?;
         let nulls = nulls.unwrap_or_default();
         let rows = span.numbers().count();
-        let invalid = |detail| failed(self.schunks()[0], ErrorKind::InvalidData, detail);
+        let invalid = |detail| failed(self.parts()[0].2, detail);
         match cells {
             Cells::Items { dtype, bytes } => {
                 let size = self.items().map_or(0, row_bytes);
@@ -370,7 +365,7 @@ impl Stored {
             Content::Batches(array) => Cells::Values(in_batches(array, span, held, budget)?.into()),
             Content::Cells(array) => {
                 check_rows(&span.rows, array.len() as u64)
-                    .map_err(|detail| failed(array.schunk(), ErrorKind::InvalidData, detail))?;
+                    .map_err(|detail| failed(array.schunk(), detail))?;
                 let mut taken = budget.clone();
                 let cells = span.numbers().map(|row| {
                     let value = array.get(row as usize)?;
@@ -539,7 +534,7 @@ fn in_batches(
     held: &mut Held,
     budget: &Budget,
 ) -> Result<Vec<Value>> {
-    let invalid = |detail| failed(array.schunk(), ErrorKind::InvalidData, detail);
+    let invalid = |detail| failed(array.schunk(), detail);
     check_rows(&span.rows, array.known_nitems()?).map_err(invalid)?;
     let mut budget = budget.clone();
     let mut values = Vec::new();
@@ -572,7 +567,7 @@ pub(super) fn read_texts(
     budget: &Budget,
     texts: &mut Texts<'_>,
 ) -> Result<()> {
-    let invalid = |detail| failed(offsets.schunk(), ErrorKind::InvalidData, detail);
+    let invalid = |detail| failed(offsets.schunk(), detail);
     span.check_inside(offsets.schunk(), offsets.shape()[0].saturating_sub(1))?;
     let rows = &span.rows;
     let places = rows.start..rows.end + 1;
@@ -623,7 +618,7 @@ fn words_of<'a>(array: &BatchArray, decoded: &'a OnceLock<Vec<String>>) -> Resul
         budget.take(weight(&item))?;
         let Value::Str(text) = item else {
             let detail = format!("the dictionary contains {}, expected strings", what(&item));
-            return Err(failed(array.schunk(), ErrorKind::InvalidData, detail));
+            return Err(failed(array.schunk(), detail));
         };
         texts.push(text);
     }
@@ -669,6 +664,6 @@ fn no_dtype(array: &NDArray) -> Error {
     error(array.schunk(), ErrorKind::InvalidData, OPEN, detail)
 }
 
-fn failed(schunk: &SChunk, kind: ErrorKind, detail: String) -> Error {
-    error(schunk, kind, READ, detail)
+fn failed(schunk: &SChunk, detail: String) -> Error {
+    error(schunk, ErrorKind::InvalidData, READ, detail)
 }

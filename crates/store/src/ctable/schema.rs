@@ -13,7 +13,6 @@ use crate::{ItemKind, ItemType};
 /// The supported versions: later ones may store nulls differently.
 const VERSIONS: std::ops::RangeInclusive<u64> = 1..=3;
 
-/// A parsed schema.
 #[derive(Debug)]
 pub(super) struct Manifest {
     /// The stored columns, in order, and then the computed ones.
@@ -59,7 +58,6 @@ pub(super) fn parse(text: &str) -> Result<Manifest, Fault> {
     Ok(Manifest { columns, others })
 }
 
-/// Makes a column of its entry in the schema.
 fn column(entry: Value, computed: bool, allowance: &mut Allowance) -> Result<Column, Fault> {
     // The entry is kept beside the type that is parsed from it.
     let nbytes = (weight(&entry) as usize).saturating_mul(2);
@@ -71,7 +69,6 @@ fn column(entry: Value, computed: bool, allowance: &mut Allowance) -> Result<Col
 }
 
 impl Column {
-    /// The column with this entry in the schema.
     pub(super) fn new(name: String, spec: ItemType, entry: Value) -> Self {
         let sentinel = spec.given("null_value");
         let uses_mask = spec.get("null_storage").and_then(Value::as_str) == Some("mask");

@@ -293,7 +293,6 @@ impl<K> Default for Ranked<K> {
 
 /// What limits the rows that are kept.
 struct Limit<'a> {
-    /// The name of the column.
     name: &'a str,
     order: SortOrder,
     /// The number of rows that are wanted.
@@ -342,7 +341,6 @@ impl<K: Key> Ranked<K> {
         Err(Error::new(ErrorKind::TooLarge, "sort a table", detail))
     }
 
-    /// The rows in their order.
     fn into_rows(mut self, order: SortOrder) -> impl Iterator<Item = u64> {
         self.0.sort_unstable_by(|one, other| order.compare(one, other));
         self.0.into_iter().map(|(_, row)| row)

@@ -30,7 +30,6 @@ pub(super) use for_items;
 /// Defines the types of items, each by its name, its Rust type and the kind of its dtype.
 macro_rules! define {
     ($($name:ident $rust:ty, $kind:ident;)*) => {
-        /// The type of items.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(super) enum Type { $($name,)* }
 
@@ -50,7 +49,7 @@ macro_rules! define {
         pub(super) enum Items { $($name(Vec<$rust>),)* }
 
         impl Items {
-            pub(super) fn of_type(&self) -> Type {
+            fn of_type(&self) -> Type {
                 match self { $(Self::$name(_) => Type::$name,)* }
             }
 
@@ -58,7 +57,6 @@ macro_rules! define {
                 for_items!(self, items => items.len())
             }
 
-            /// The items at these positions.
             pub(super) fn pick(&self, places: &[usize]) -> Self {
                 match self {
                     $(Self::$name(items) => {

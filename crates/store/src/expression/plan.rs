@@ -15,7 +15,6 @@ type Result<T> = std::result::Result<T, Fault>;
 /// those to which it refers. Others are computed where they are needed. Small in unit tests.
 pub(super) const KEPT: u64 = if cfg!(test) { 1 << 10 } else { 64 << 20 };
 
-/// A part of an expression.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) step: Step,
@@ -209,7 +208,6 @@ pub(super) struct Known {
     pub(super) recomputes: bool,
 }
 
-/// Plans the parts of an expression.
 pub(super) struct Planner<'a> {
     pub(super) operands: &'a [Known],
     /// The memory in which results can still be kept.

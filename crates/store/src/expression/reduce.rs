@@ -44,7 +44,6 @@ impl Reduction {
 enum State {
     /// A sum or product of integers, modulo 2^64; a number of items.
     Integer(i64),
-    /// A sum and its compensation.
     Sum(f64, f64),
     Product(f64),
     /// The number of items, their mean, and the sum of the squares of their distances from it.

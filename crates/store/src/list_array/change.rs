@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::*;
 use crate::blosc2::super_chunk::MetalayersMut;
-use crate::blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, Target, Value};
+use crate::blosc2::{ErrorKind, OpenOptions, Result, SChunk, Target, Value};
 use crate::limits::MAX_BATCH;
-use crate::tag::{Fault, check_new, error, weight, what};
+use crate::tag::{Doing, Fault, check_new, error, weight, what};
 use crate::{BatchArray, ItemKind, ItemType, ObjectArray};
 
 impl ListArray {
@@ -31,7 +31,7 @@ impl ListArray {
         nullable: bool,
     ) -> Result<Self> {
         let list = list_of(item.into(), nullable);
-        check_list(&list).map_err(|(kind, detail)| Error::new(kind, MAKE, detail))?;
+        check_list(&list).doing(MAKE)?;
         Self::new_in(OpenOptions::new().create_new(true).open(target)?, list)
     }
 
@@ -171,13 +171,7 @@ impl ListArray {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `row` is not below the number of rows;
-    /// - [`ErrorKind::TypeMismatch`]: an item has another type, is outside the range of its integer type, or lacks a
-    ///   field;
-    /// - [`ErrorKind::InvalidArgument`], in one of these cases:
-    ///   - an item violates the bounds of its type (`ge`, `gt`, `le`, `lt`, `min_length`, `max_length`);
-    ///   - an item or row is null, but its type is not nullable;
-    ///   - a list starts with the string `__tuple__`, because Python would read such a list as a tuple;
-    /// - [`ErrorKind::Unsupported`]: the items are of the kind [`Other`](ItemKind::Other);
+    /// - the errors of [`append`](Self::append) for the row;
     /// - the errors of [reading values](crate#reading-values) and of
     ///   [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize>(&mut self, row: u64, with: Option<&[T]>) -> Result<()> {

@@ -132,14 +132,14 @@ impl TreeStore {
     }
 
     /// Checks that the store can be opened when it has a new key.
-    fn check_groups(&mut self, key: &str, doing: &str) -> Result<()> {
+    fn check_groups(&mut self, key: &str) -> Result<()> {
         // The groups above a group exist.
         let new = key::above(key).take_while(|above| !self.has_below(above)).count();
         self.groups = self.groups.saturating_add(new);
         match self.groups <= MAX_GROUPS {
             true => Ok(()),
             // Groups that were removed are still in the number.
-            false => self.count_groups(Some(key), doing),
+            false => self.count_groups(Some(key)),
         }
     }
 }
@@ -273,7 +273,7 @@ impl TreeStore {
     ) -> Result<String> {
         let name = key::to_name(key, ending);
         self.check_unused([key])?;
-        self.check_groups(key, CHANGE)?;
+        self.check_groups(key)?;
         let (folder, work) = self.changing()?;
         let path = folder.path().join(&name);
         let io = failed(CHANGE, &path);
@@ -619,14 +619,7 @@ impl TreeStore {
     /// have the permissions of the original files. Python: `to_b2d`.
     ///
     /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: the path exists;
-    /// - [`ErrorKind::Busy`]: another handle or program is creating the same directory;
-    /// - [`ErrorKind::Unsupported`]: the store is an [archive](Self::is_archive), and a member is compressed or
-    ///   encrypted;
-    /// - [`ErrorKind::InvalidData`]: the store is an archive, and a member is invalid;
-    /// - [`ErrorKind::TooLarge`]: an array exceeds the limits with which the store was opened, so that it cannot be
-    ///   searched for indexes;
-    /// - [`ErrorKind::Io`]: the directory cannot be written.
+    /// Fails with the errors of [`pack`](Self::pack), except those about the names of files and the list of the members.
     pub fn unpack(&self, path: impl AsRef<Path>) -> Result<()> {
         put_folder(&path_of_new(path.as_ref(), COPY)?, COPY, |copy| match self.place.files() {
             Files::InPlace(files) => files.unpack(copy, &self.options()),

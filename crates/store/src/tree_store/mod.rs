@@ -394,7 +394,7 @@ impl TreeStore {
         let embedded = store.embed.keys().filter(|key| !store.leaves.contains_key(*key));
         store.embedded = embedded.filter(|key| key::is_path(key)).map(str::to_owned).collect();
         store.objects = store.find_objects()?;
-        store.count_groups(None, OPEN)?;
+        store.count_groups(None)?;
         Ok(store)
     }
 
@@ -412,7 +412,7 @@ impl TreeStore {
 
     /// Counts the groups of all keys and of a new one. Their number is limited, because a short list of deep keys has very
     /// many.
-    fn count_groups(&mut self, new: Option<&str>, doing: &str) -> Result<()> {
+    fn count_groups(&mut self, new: Option<&str>) -> Result<()> {
         let objects = self.objects.keys().map(String::as_str);
         let mut keys: Vec<&str> = self.all_keys().chain(objects).chain(new).collect();
         keys.sort_unstable();
@@ -422,6 +422,7 @@ impl TreeStore {
             return Ok(());
         }
         let detail = format!("more than {MAX_GROUPS} groups");
+        let doing = if new.is_some() { CHANGE } else { OPEN };
         Err(self.error(ErrorKind::TooLarge, doing, detail))
     }
 
@@ -634,7 +635,6 @@ impl TreeStore {
         }
     }
 
-    /// The super-chunk in a file or member.
     fn file(&self, name: &str) -> Result<SChunk> {
         let options = self.options();
         match self.place.files() {

@@ -35,7 +35,6 @@ pub(super) enum Place {
     },
 }
 
-/// Where the files of a store are.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Files<'a> {
     InPlace(&'a InPlace),
