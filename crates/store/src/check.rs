@@ -273,7 +273,6 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Starts the check of `size` bytes.
     fn new(check: StoreCheck<'a>, size: u64) -> Self {
         Self {
             check,

@@ -94,7 +94,6 @@
 
 mod archive;
 #[cfg(feature = "arrow")]
-#[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
 pub mod arrow;
 mod batch_array;
 #[cfg(not(feature = "c"))]

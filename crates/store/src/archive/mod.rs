@@ -247,13 +247,11 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// All bytes of a source.
     pub(crate) fn whole(source: Source) -> io::Result<Self> {
         let len = source.size()?;
         Ok(Self { source, start: 0, len })
     }
 
-    /// The position in the archive.
     pub(crate) fn range(&self) -> std::ops::Range<u64> {
         self.start..self.start + self.len
     }

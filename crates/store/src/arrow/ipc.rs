@@ -27,7 +27,6 @@ use crate::tag::{Fault, invalid_data as invalid};
 const COLUMN: &str = "values";
 /// What precedes the length of the header of a message, since version 0.15 of Arrow.
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// The end of a stream.
 const END: usize = 8;
 /// The maximum length of an array for which no bytes are stored, such as an array of nulls.
 pub(crate) const MAX_EMPTY: usize = 1 << 20;
@@ -37,7 +36,6 @@ pub(crate) fn column(data_type: &DataType) -> Field {
     Field::new(COLUMN, data_type.clone(), true)
 }
 
-/// Serializes the schema of a batch array.
 pub(crate) fn schema_bytes(field: &Field) -> Result<Vec<u8>, String> {
     let schema = Schema::new(vec![field.clone()]);
     let writer = StreamWriter::try_new(Vec::new(), &schema);

@@ -19,7 +19,6 @@ use crate::{CTable, Data, ItemKind, ItemType, Schema, TableAppender};
 const MAKE: &str = "create a table from an Arrow schema";
 const WRITE: &str = "append a record batch to a table";
 
-#[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
 impl TryFrom<&ArrowSchema> for Schema {
     type Error = Error;
 
@@ -75,7 +74,6 @@ impl CTable {
     /// assert_eq!(table.texts("name", ..)?, [Some("a".to_owned()), None]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn append_record_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let columns = columns(self, batch)?;
         self.append(columns)
@@ -104,7 +102,6 @@ impl CTable {
     /// assert_eq!(table.nrows(), 3000);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn append_record_batches(
         &mut self,
         batches: impl IntoIterator<Item = Result<RecordBatch, ArrowError>>,
@@ -129,7 +126,6 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
     ///
     /// - [`ErrorKind::OutOfMemory`]: there is not enough memory for the collected rows;
     /// - the errors of [`CTable::append_record_batch`].
-    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn append_record_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let columns = columns(self.table(), batch)?;
         self.append(columns)

@@ -63,7 +63,6 @@ impl BatchArray {
         Self::new_with(schunk, items_per_block, "msgpack")
     }
 
-    /// Creates an empty array with this serializer.
     pub(crate) fn new_with(
         mut schunk: SChunk,
         items_per_block: Option<u64>,
@@ -264,7 +263,6 @@ impl<'a> Batches<'a> {
         &self.lengths
     }
 
-    /// Reads the items of a batch.
     pub(crate) fn batch(&self, index: usize) -> Result<Vec<Value>> {
         let items = batch(self.schunk, &self.format, index)?;
         check_len(self.schunk, index, items.len() as u64, self.lengths[index])?;

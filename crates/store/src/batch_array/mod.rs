@@ -326,7 +326,6 @@ impl BatchArray {
         Ok((start + before, found))
     }
 
-    /// How items are serialized.
     #[cfg(feature = "arrow")]
     pub(crate) fn format(&self) -> &Format {
         &self.known.format
@@ -346,19 +345,16 @@ impl BatchArray {
 impl Known {
     fn read(schunk: &SChunk) -> Result<Self> {
         let meta = tag(schunk, NAME, OPEN)?;
-        let items_per_block = match meta.get(ITEMS_PER_BLOCK) {
-            None | Some(Value::None) => None,
-            Some(number) => match number.as_u64() {
-                Some(number) if number > 0 => Some(number),
-                _ => {
-                    let detail = format!(
-                        "its number of items per block is {}, expected at least 1",
-                        what(number)
-                    );
-                    return Err(error(schunk, ErrorKind::InvalidData, OPEN, detail));
-                }
-            },
-        };
+        let items_per_block = meta.get(ITEMS_PER_BLOCK).filter(|number| **number != Value::None);
+        let items_per_block = items_per_block.map(|number| {
+            number.as_u64().filter(|number| *number > 0).ok_or_else(|| {
+                let found = what(number);
+                let detail =
+                    format!("its number of items per block is {found}, expected at least 1");
+                error(schunk, ErrorKind::InvalidData, OPEN, detail)
+            })
+        });
+        let items_per_block = items_per_block.transpose()?;
         let lengths = kept_lengths(schunk)?;
         let starts = lengths.and_then(|lengths| starts_of(schunk, &lengths).ok());
         let starts = starts.map(OnceLock::from).unwrap_or_default();
@@ -466,7 +462,6 @@ fn kept_lengths(schunk: &SChunk) -> Result<Option<Vec<u64>>> {
     Ok(lengths.filter(|lengths| lengths.len() == schunk.nchunks()))
 }
 
-/// How the items are serialized with Arrow.
 #[cfg(feature = "arrow")]
 fn arrow_format(schunk: &SChunk, meta: &Value) -> Result<Format> {
     let field = match meta.get(ARROW_SCHEMA) {

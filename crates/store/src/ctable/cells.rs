@@ -41,7 +41,6 @@ impl Default for Texts<'_> {
 }
 
 impl Cells<'_> {
-    /// The memory that they take, in bytes.
     pub(super) fn nbytes(&self) -> u64 {
         match self {
             Self::Items { bytes, .. } => bytes.len() as u64,

@@ -20,7 +20,7 @@ use super::spec::{Grid, MAKE, Part, Schema, check_names, new_column, parts};
 use super::summary::{EPOCH, INDEXES, Kept};
 use super::{CTable, Leaves, OPEN, WRITE, json};
 use crate::item_type::{BATCH_ROWS, row_size};
-use crate::limits::options_of;
+use crate::limits::copy_or_new;
 use crate::tag::{Doing, Fault, error, reserve_rows};
 use crate::{EmbedStore, ItemKind, ItemType, TreeStore};
 
@@ -67,7 +67,7 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
 
 /// The super-chunk that identifies a table.
 fn meta(schema: &str) -> Result<SChunk> {
-    let mut meta = OpenOptions::new().chunksize(16 << 20).create_new(true).open(Vec::new())?;
+    let mut meta = copy_or_new(None)?;
     let mut vlmeta = meta.vlmeta_mut();
     vlmeta.set_value("kind", "ctable")?;
     vlmeta.set_value("version", &1)?;
@@ -854,11 +854,8 @@ impl CTable {
 
     fn change_attributes<R>(&mut self, change: impl FnOnce(&mut SChunk) -> Result<R>) -> Result<R> {
         self.check_writable()?;
-        let mut schunk = match self.parts.get("/_vlmeta", "b2f")? {
-            // A copy, so that a failed change leaves the file as it was.
-            Some(schunk) => options_of(&schunk).write(true).open(schunk.to_cframe()?)?,
-            None => OpenOptions::new().chunksize(16 << 20).create_new(true).open(Vec::new())?,
-        };
+        // A copy, so that a failed change leaves the file as it was.
+        let mut schunk = copy_or_new(self.parts.get("/_vlmeta", "b2f")?.as_ref())?;
         let changed = change(&mut schunk)?;
         self.changed = true;
         self.parts.put("/_vlmeta", "b2f", &schunk)?;

@@ -58,7 +58,7 @@ enum Node {
         value: Value,
         is_negated: bool,
     },
-    /// Several conditions, of which all have to be satisfied, or at least one.
+    /// Several conditions. All have to be satisfied, or at least one.
     Group {
         all: bool,
         nodes: Vec<Node>,
@@ -224,11 +224,7 @@ impl CTable {
                 let Some(number) = Number::of(value).filter(|_| is_stored) else {
                     return Ok(all());
                 };
-                // As the comparison of the items does.
-                let number = match kind {
-                    ItemKind::Float32 => number.to_single(),
-                    _ => number,
-                };
+                let number = number.as_of(kind);
                 let Some(summary) = self.summary(column)? else { return Ok(all()) };
                 Ok(summary.rows_of(|segment| {
                     let order = |item: &Value| Number::of(item).and_then(|it| it.order(number));
@@ -287,41 +283,32 @@ impl CTable {
     ) -> Result<Vec<bool>> {
         let column = self.find_column(name)?;
         let kind = column.kind();
-        let number = Number::of(value);
+        let number = Number::of(value).map(|number| number.as_of(kind));
         let holds = |item: Number| number.is_some_and(|it| compare(item.order(it)));
-        let int = |item: i64| Number::Int(item.into());
-        macro_rules! compare_integers {
-            ($($kind:pat => $type:ty,)*) => {
+        macro_rules! compare_numbers {
+            ($($kind:pat => $type:ty, $variant:ident;)*) => {
                 match kind {
                     $($kind if number.is_some() => {
-                        let of = |item: $type| Number::Int(item.into());
+                        let of = |item: $type| Number::$variant(item.into());
                         return self.compared_numbers::<$type>(name, rows, of, holds);
                     })*
                     _ => {}
                 }
             };
         }
-        compare_integers! {
-            ItemKind::Int8 => i8,
-            ItemKind::Int16 => i16,
-            ItemKind::Int32 => i32,
-            ItemKind::Int64 | ItemKind::Timestamp { .. } => i64,
-            ItemKind::UInt8 => u8,
-            ItemKind::UInt16 => u16,
-            ItemKind::UInt32 => u32,
-            ItemKind::UInt64 => u64,
+        compare_numbers! {
+            ItemKind::Int8 => i8, Int;
+            ItemKind::Int16 => i16, Int;
+            ItemKind::Int32 => i32, Int;
+            ItemKind::Int64 | ItemKind::Timestamp { .. } => i64, Int;
+            ItemKind::UInt8 => u8, Int;
+            ItemKind::UInt16 => u16, Int;
+            ItemKind::UInt32 => u32, Int;
+            ItemKind::UInt64 => u64, Int;
+            ItemKind::Float32 => f32, Float;
+            ItemKind::Float64 => f64, Float;
         }
         match (kind, value) {
-            (ItemKind::Float32, _) if number.is_some() => {
-                // As NumPy: `float32 == 0.1` is a comparison with the nearest 32-bit float.
-                let number = number.map(Number::to_single);
-                let holds = |item: Number| number.is_some_and(|it| compare(item.order(it)));
-                let of = |item: f32| Number::Float(item.into());
-                return self.compared_numbers::<f32>(name, rows, of, holds);
-            }
-            (ItemKind::Float64, _) if number.is_some() => {
-                return self.compared_numbers::<f64>(name, rows, Number::Float, holds);
-            }
             (ItemKind::Timestamp { unit, timezone }, Value::Str(text)) => {
                 // The values of columns with a time zone are in UTC.
                 let zone = timezone
@@ -340,7 +327,8 @@ impl CTable {
                     Number::Int(item) => compare(Some((item * ticks).cmp(&other))),
                     Number::Float(_) => false,
                 };
-                return self.compared_numbers::<i64>(name, rows, int, holds);
+                let of = |item: i64| Number::Int(item.into());
+                return self.compared_numbers::<i64>(name, rows, of, holds);
             }
             (ItemKind::Computed(_), _) if number.is_some() => {
                 let holds = |value: &Value| Number::of(value).is_some_and(&holds);
@@ -371,21 +359,20 @@ impl CTable {
         number: impl Fn(T) -> Number,
         holds: impl Fn(Number) -> bool,
     ) -> Result<Vec<bool>> {
-        if self.find_column(name)?.is_stale() {
-            // Python has not computed the new values yet; they are evaluated.
-            let holds = |value: &Value| Number::of(value).is_some_and(&holds);
-            return self.compared_values(name, rows, holds);
-        }
-        let items = match self.read::<T>(name, rows.clone()) {
-            // The items are not in native byte order, which `values` converts.
-            Err(error) if error.kind() == ErrorKind::TypeMismatch => {
+        let column = self.find_column(name)?;
+        // Python has not computed the new values of a stale column yet; they are evaluated.
+        let items = (!column.is_stale()).then(|| self.read::<T>(name, rows.clone()));
+        // The items can be in another byte order, which `values` converts.
+        let is_converted = |error: &Error| error.kind() == ErrorKind::TypeMismatch;
+        let items = match items {
+            Some(items) if !items.as_ref().is_err_and(is_converted) => items?,
+            _ => {
                 let holds = |value: &Value| Number::of(value).is_some_and(&holds);
                 return self.compared_values(name, rows, holds);
             }
-            items => items?,
         };
         let mut mask: Vec<bool> = items.into_iter().map(|item| holds(number(item))).collect();
-        if self.find_column(name)?.is_nullable() {
+        if column.is_nullable() {
             let nulls = self.nulls(name, rows)?;
             mask.iter_mut().zip(nulls).for_each(|(holds, null)| *holds &= !null);
         }
@@ -402,7 +389,6 @@ impl CTable {
     }
 }
 
-/// A number of any type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Number {
     Int(i128),
@@ -410,9 +396,11 @@ enum Number {
 }
 
 impl Number {
-    /// The nearest 32-bit float; numbers above its range remain.
-    fn to_single(self) -> Self {
+    /// The number with which items of a column of this kind are compared: for 32-bit floats the nearest one, as in NumPy,
+    /// except above their range.
+    fn as_of(self, kind: &ItemKind) -> Self {
         let single = match self {
+            _ if *kind != ItemKind::Float32 => return self,
             Self::Int(value) => value as f32,
             Self::Float(value) => value as f32,
         };

@@ -114,53 +114,56 @@ impl Parser<'_> {
         }
     }
 
-    fn list(&mut self, depth: usize) -> Result<Value, Fault> {
+    /// Parses the items of a list or a map with `item`, up to its end. Each item takes `memory` bytes.
+    fn items(
+        &mut self,
+        end: &str,
+        memory: usize,
+        mut item: impl FnMut(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         self.at += 1;
-        let mut items = Vec::new();
         self.space();
-        if !self.skip("]") {
-            loop {
-                // A vector that grows holds its items twice.
-                self.allowance.take(2 * size_of::<Value>())?;
-                items.push(self.value(depth)?);
-                self.space();
-                if self.skip("]") {
-                    break;
-                }
-                if !self.skip(",") {
-                    return Err(self.unexpected("`,` or `]`"));
-                }
+        if self.skip(end) {
+            return Ok(());
+        }
+        loop {
+            self.allowance.take(memory)?;
+            item(self)?;
+            self.space();
+            if self.skip(end) {
+                return Ok(());
+            }
+            if !self.skip(",") {
+                return Err(self.unexpected(&format!("`,` or `{end}`")));
             }
         }
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Value, Fault> {
+        let mut items = Vec::new();
+        // A vector that grows holds its items twice.
+        self.items("]", 2 * size_of::<Value>(), |parser| {
+            items.push(parser.value(depth)?);
+            Ok(())
+        })?;
         Ok(Value::List(items))
     }
 
     fn map(&mut self, depth: usize) -> Result<Value, Fault> {
-        self.at += 1;
         let mut pairs = Vec::new();
-        self.space();
-        if !self.skip("}") {
-            loop {
-                self.allowance.take(4 * size_of::<Value>())?;
-                self.space();
-                if !self.rest().starts_with('"') {
-                    return Err(self.unexpected("a string"));
-                }
-                let key = self.text()?;
-                self.space();
-                if !self.skip(":") {
-                    return Err(self.unexpected("`:`"));
-                }
-                pairs.push((Value::Str(key), self.value(depth)?));
-                self.space();
-                if self.skip("}") {
-                    break;
-                }
-                if !self.skip(",") {
-                    return Err(self.unexpected("`,` or `}`"));
-                }
+        self.items("}", 4 * size_of::<Value>(), |parser| {
+            parser.space();
+            if !parser.rest().starts_with('"') {
+                return Err(parser.unexpected("a string"));
             }
-        }
+            let key = parser.text()?;
+            parser.space();
+            if !parser.skip(":") {
+                return Err(parser.unexpected("`:`"));
+            }
+            pairs.push((Value::Str(key), parser.value(depth)?));
+            Ok(())
+        })?;
         Ok(marked(&pairs).unwrap_or(Value::Map(pairs)))
     }
 

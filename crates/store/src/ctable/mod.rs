@@ -105,7 +105,6 @@ pub(super) trait LeavesMut {
     /// Removes a super-chunk, if there is one. If files differ only in their extension, the one with this extension.
     fn discard(&mut self, key: &str, ending: &str) -> Result<()>;
 
-    /// Removes all super-chunks below a key.
     fn discard_below(&mut self, key: &str) -> Result<()>;
 
     /// Whether Python's indexes of columns can be stored beside the columns.

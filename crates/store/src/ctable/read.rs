@@ -247,7 +247,6 @@ impl Stored {
         words_of(texts, decoded).map(Some)
     }
 
-    /// The memory allowance for reading it.
     pub(super) fn budget(&self) -> Budget {
         let parts = self.parts();
         // The parts of a table have the same limits.
@@ -447,7 +446,6 @@ impl Stored {
         Ok(marks.map(|marks| marks.into_iter().map(|mark| !mark).collect()))
     }
 
-    /// The mask of null rows.
     pub(super) fn nulls<'a>(
         &self,
         column: &Column,

@@ -84,7 +84,6 @@ impl From<&[bool]> for Rows {
     }
 }
 
-/// Selected rows of a table.
 #[derive(Debug, Clone)]
 pub(super) enum Picked {
     Range(Range<u64>),

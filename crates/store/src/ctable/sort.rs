@@ -291,7 +291,6 @@ impl<K> Default for Ranked<K> {
     }
 }
 
-/// What limits the rows that are kept.
 struct Limit<'a> {
     name: &'a str,
     order: SortOrder,

@@ -230,7 +230,6 @@ impl Stored {
         }
     }
 
-    /// Syncs all parts to disk.
     pub(super) fn sync(&mut self) -> Result<()> {
         self.each_part(NDArray::sync, SChunk::sync)
     }

@@ -146,10 +146,10 @@ pub(super) trait Number: Copy {
     const IS_FLOAT: bool;
 }
 
-macro_rules! integers {
-    ($($type:ty)*) => {
-        $(impl Number for $type {
-            const IS_FLOAT: bool = false;
+macro_rules! number {
+    ($type:ty, $is_float:literal, $of_float:expr, $of_integer:expr, $integer:expr, $float:expr) => {
+        impl Number for $type {
+            const IS_FLOAT: bool = $is_float;
 
             fn of_bytes(bytes: &[u8]) -> Self {
                 // The caller cuts the bytes into items.
@@ -162,23 +162,45 @@ macro_rules! integers {
 
             fn of_number<N: Number>(number: N) -> Self {
                 match N::IS_FLOAT {
-                    // Wide floats are truncated to 64 bits first, as in C.
-                    true => number.float() as i64 as Self,
-                    false => number.integer() as Self,
+                    true => $of_float(number.float()),
+                    false => $of_integer(number.integer()),
                 }
             }
 
             fn integer(self) -> i128 {
-                self.into()
+                $integer(self)
             }
 
             fn float(self) -> f64 {
-                self as f64
+                $float(self)
             }
-        })*
+        }
+    };
+}
+
+macro_rules! integers {
+    ($($type:ty)*) => {
+        // Wide floats are truncated to 64 bits first, as in C.
+        $(number!(
+            $type,
+            false,
+            |float: f64| float as i64 as $type,
+            |integer: i128| integer as $type,
+            i128::from,
+            |integer: $type| integer as f64
+        );)*
     };
 }
 integers!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+fn no_integer<T>(_: T) -> i128 {
+    unreachable!("a float is not converted to an integer of 128 bits")
+}
+
+// Items of up to 16 bits are exact in f64. Larger ones are infinite in f16 in any case.
+number!(f16, true, f16::from_f64, |integer| f16::from_f64(integer as f64), no_integer, f64::from);
+number!(f32, true, |float| float as f32, |integer| integer as f32, no_integer, f64::from);
+number!(f64, true, |float| float, |integer| integer as f64, no_integer, |float| float);
 
 impl Number for bool {
     const IS_FLOAT: bool = false;
@@ -202,41 +224,6 @@ impl Number for bool {
     fn float(self) -> f64 {
         self.into()
     }
-}
-
-macro_rules! floats {
-    ($($type:ty, $of:expr, $into:expr;)*) => {
-        $(impl Number for $type {
-            const IS_FLOAT: bool = true;
-
-            fn of_bytes(bytes: &[u8]) -> Self {
-                Self::from_ne_bytes(bytes.try_into().expect("the bytes of one item"))
-            }
-
-            fn put_bytes(self, to: &mut [u8]) {
-                to.copy_from_slice(&self.to_ne_bytes());
-            }
-
-            fn of_number<N: Number>(number: N) -> Self {
-                // An integer is rounded once.
-                if N::IS_FLOAT { $of(number.float()) } else { $into(number.integer()) }
-            }
-
-            fn integer(self) -> i128 {
-                unreachable!("a float is not converted to an integer of 128 bits")
-            }
-
-            fn float(self) -> f64 {
-                self.into()
-            }
-        })*
-    };
-}
-floats! {
-    // Items of up to 16 bits are exact in f64. Larger ones are infinite in f16 in any case.
-    f16, f16::from_f64, |integer: i128| f16::from_f64(integer as f64);
-    f32, |float: f64| float as f32, |integer: i128| integer as f32;
-    f64, |float: f64| float, |integer: i128| integer as f64;
 }
 
 impl Type {

@@ -24,7 +24,6 @@ const EVALUATE: &str = "evaluate an expression";
 /// The number of items that are computed at once. Small in unit tests.
 const TILE: u64 = if cfg!(test) { 1 << 6 } else { 1 << 17 };
 
-/// The largest number of operands.
 pub(crate) const MAX_OPERANDS: usize = 64;
 
 /// An expression of arrays that Python stored as text, such as `sin(a) + 2 * b`. Python: `LazyExpr`.
@@ -112,7 +111,6 @@ impl Operand {
         }
     }
 
-    /// The maximum memory of a read.
     fn max_read(&self) -> u64 {
         match self {
             Self::Array(array) => max_read_of(array.schunk(), array.schunk().cbytes()),
@@ -360,7 +358,6 @@ impl Expression {
         self.all_of(&self.root, ranges, |tile| self.tile_of(&self.root, tile))
     }
 
-    /// The memory of all items.
     pub(crate) fn nbytes(&self) -> u64 {
         count(self.shape()).saturating_mul(self.root.of.size() as u64)
     }

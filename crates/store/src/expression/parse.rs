@@ -150,7 +150,6 @@ fn number(text: &str) -> Result<(Literal, usize)> {
     }
 }
 
-/// Parses the text of an expression.
 pub(super) fn parse(text: &str) -> Result<Tree> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
     let tree = parser.expression(0)?;

@@ -117,33 +117,8 @@ impl Accumulators {
                     Reduction::Any => *flag |= bool::of_number(*item),
                     _ => *flag &= bool::of_number(*item),
                 },
-                // The first of equal items stays. Tiles do not come in the order of their items.
-                State::Integers(found) => {
-                    let item = item.integer();
-                    let better = found.is_none_or(|(old, place)| {
-                        (if is_max { item > old } else { item < old })
-                            || item == old && position < place
-                    });
-                    if better {
-                        *found = Some((item, position));
-                    }
-                }
-                State::Floats(found) => {
-                    let item = item.float();
-                    let better =
-                        found.is_none_or(|(old, place)| match (item.is_nan(), old.is_nan()) {
-                            (true, true) => position < place,
-                            (is_nan, false) => {
-                                is_nan
-                                    || (if is_max { item > old } else { item < old })
-                                    || item == old && position < place
-                            }
-                            (false, true) => false,
-                        });
-                    if better {
-                        *found = Some((item, position));
-                    }
-                }
+                State::Integers(found) => keep_extreme(found, item.integer(), position, is_max),
+                State::Floats(found) => keep_extreme(found, item.float(), position, is_max),
             }
         }
     }
@@ -186,5 +161,20 @@ impl Accumulators {
             _ => integers(&|state| if let State::Integer(sum) = state { *sum } else { 0 }),
         };
         items.cast(result)
+    }
+}
+
+/// Keeps the more extreme item with its position. NaN is more extreme than any number. The first of equal items stays; tiles
+/// do not come in the order of their items.
+fn keep_extreme<T: PartialOrd>(found: &mut Option<(T, i64)>, item: T, position: i64, is_max: bool) {
+    let is_nan = |item: &T| item.partial_cmp(item).is_none();
+    let is_kept = found.as_ref().is_some_and(|(old, place)| match (is_nan(&item), is_nan(old)) {
+        (true, true) => position > *place,
+        (false, false) if item == *old => position > *place,
+        (false, false) => (item < *old) == is_max,
+        (_, is_kept) => is_kept,
+    });
+    if !is_kept {
+        *found = Some((item, position));
     }
 }

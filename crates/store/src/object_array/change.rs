@@ -154,7 +154,6 @@ impl ObjectArray {
         })
     }
 
-    /// Removes the values from `len` on.
     pub(crate) fn truncate(&mut self, len: usize) -> Result<()> {
         self.edit(|schunk| schunk.remove(len..))
     }
@@ -193,7 +192,6 @@ impl ObjectArray {
     }
 }
 
-/// A value to be stored.
 #[derive(Debug)]
 struct Encoded {
     bytes: Vec<u8>,

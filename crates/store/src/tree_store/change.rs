@@ -17,6 +17,7 @@ use super::*;
 use crate::archive;
 use crate::folder::{Access, EntryKind, Folder};
 use crate::key::{self, ENDINGS, META};
+use crate::limits::copy_or_new;
 use crate::object::Object;
 use crate::search_indexes;
 use crate::work::{Claim, Work};
@@ -537,11 +538,7 @@ impl TreeStore {
     ) -> Result<R> {
         self.folder_for_changes()?;
         let key = attributes_key(group);
-        let mut schunk = match self.leaf(&key)? {
-            Some(schunk) => self.options().write(true).open(schunk.to_cframe()?)?,
-            // The chunk size that Python uses for a super-chunk without data.
-            None => OpenOptions::new().chunksize(16 << 20).create_new(true).open(Vec::new())?,
-        };
+        let mut schunk = copy_or_new(self.leaf(&key)?.as_ref())?;
         let changed = change(&mut schunk)?;
         self.put_schunk(&key, "b2f", &schunk)?;
         Ok(changed)

@@ -16,7 +16,6 @@ use crate::key::{self, INDEX};
 
 use super::OPEN;
 
-/// Opens a file by its name.
 type Opener = dyn Fn(&str) -> Result<Window> + Send + Sync;
 
 /// Files that are read in place, with their names when the store was opened.
@@ -78,7 +77,6 @@ impl InPlace {
         options.open(Target::storage(ReadOnly::new(self.file(name)?)))
     }
 
-    /// Writes all files to a directory.
     #[cfg(feature = "c")]
     pub(super) fn unpack(&self, folder: &Path, options: &OpenOptions) -> Result<()> {
         archive::unpack(self.names(), &self.open, self.zip_size, folder, options)

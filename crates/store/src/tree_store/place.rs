@@ -42,7 +42,6 @@ pub(super) enum Files<'a> {
 }
 
 impl Place {
-    /// A directory, for reading.
     pub(super) fn reading(folder: Arc<Folder>) -> Self {
         Self::Folder {
             folder,

@@ -56,6 +56,15 @@ impl TreeStore {
         self.leaves.extend(found);
         Ok(())
     }
+
+    /// The file of a part of a table: if files differ only in their extension, the one with this extension.
+    pub(super) fn name_of(&self, key: &str, ending: &str) -> Option<String> {
+        let other = key::to_name(key, ending);
+        match self.leaves.get(key) {
+            Some(name) if *name != other && self.has_file(&other) => Some(other),
+            name => name.cloned(),
+        }
+    }
 }
 
 impl Leaves for TreeStore {
@@ -72,16 +81,5 @@ impl Leaves for TreeStore {
 
     fn refresh(&mut self, root: &str) -> Result<()> {
         self.find_parts(root)
-    }
-}
-
-impl TreeStore {
-    /// The file of a part of a table: if files differ only in their extension, the one with this extension.
-    pub(super) fn name_of(&self, key: &str, ending: &str) -> Option<String> {
-        let other = key::to_name(key, ending);
-        match self.leaves.get(key) {
-            Some(name) if *name != other && self.has_file(&other) => Some(other),
-            name => name.cloned(),
-        }
     }
 }

@@ -83,7 +83,6 @@ impl LiveRows {
         Ok(())
     }
 
-    /// Number of live rows.
     pub(super) fn len(&self) -> u64 {
         self.before.last().copied().unwrap_or(0)
     }
@@ -94,7 +93,6 @@ impl LiveRows {
         ranges.filter(|rows| !rows.is_empty())
     }
 
-    /// The memory allowance for reading the mask.
     pub(super) fn budget(&self) -> Budget {
         let schunk = self.marks.schunk();
         Budget::of(schunk, schunk.cbytes())

@@ -127,7 +127,6 @@ impl Kept {
         }
     }
 
-    /// Summarizes the items of a segment.
     fn summarize(&mut self, at: usize, column: &Column, bytes: &[u8], nulls: Option<&[bool]>) {
         let record = record_of(column, &self.records.dtype, bytes, nulls);
         self.put(at, &record);

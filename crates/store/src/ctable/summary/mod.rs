@@ -70,7 +70,6 @@ pub struct SummarySegment {
     extremes: Extremes,
 }
 
-/// The content of a record.
 #[derive(Debug, Clone, PartialEq)]
 struct Extremes {
     bounds: Option<(Value, Value)>,
