@@ -273,7 +273,6 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Starts the check of `size` bytes.
     fn new(check: StoreCheck<'a>, size: u64) -> Self {
         Self {
             check,
@@ -354,7 +353,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Checks a sparse frame.
     fn sparse(&mut self, members: &Members, folder: &str) {
         let files = SparseFrame { members, folder };
         match directory::check(&files, self.check.options) {
@@ -472,7 +470,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Checks the frames in an embedded store.
     fn embedded(&mut self, name: &str, store: &EmbedStore, depth: usize) {
         if name == INDEX {
             self.done_keys.extend(store.keys().map(str::to_owned));

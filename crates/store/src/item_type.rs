@@ -196,19 +196,19 @@ fn place(name: &str) -> usize {
 }
 
 impl TimeUnit {
-    const NAMED: [(&str, Self); 4] = [
-        ("s", Self::Seconds),
-        ("ms", Self::Milliseconds),
-        ("us", Self::Microseconds),
-        ("ns", Self::Nanoseconds),
-    ];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Seconds, Self::Milliseconds, Self::Microseconds, Self::Nanoseconds];
 
     pub(crate) fn of_name(name: &str) -> Option<Self> {
-        Self::NAMED.iter().find(|(known, _)| *known == name).map(|(_, unit)| *unit)
+        Self::ALL.into_iter().find(|unit| unit.name() == name)
     }
 
     pub(crate) fn name(self) -> &'static str {
-        Self::NAMED.iter().find(|(_, unit)| *unit == self).map_or("", |(name, _)| name)
+        ["s", "ms", "us", "ns"][self as usize]
+    }
+
+    pub(crate) fn nanoseconds(self) -> i128 {
+        [1_000_000_000, 1_000_000, 1_000, 1][self as usize]
     }
 }
 
@@ -284,7 +284,6 @@ impl ItemKind {
         PLAIN.iter().find(|(.., known)| *known == scalar).map(|(_, kind, _)| kind.clone())
     }
 
-    /// Whether values are strings.
     pub(crate) fn is_text(&self) -> bool {
         matches!(self, Self::String { .. } | Self::Utf8 | Self::VlString | Self::Dictionary { .. })
     }
@@ -301,31 +300,23 @@ impl ItemKind {
         !self.has_batches() && !matches!(self, Utf8 | Dictionary { .. } | Computed(_) | Other(_))
     }
 
-    /// The options that types of this kind accept; `None` if that is not known.
-    fn options(&self) -> Option<&'static [&'static str]> {
-        Some(match self {
-            Self::Bool
-            | Self::Complex64
-            | Self::Complex128
-            | Self::Utf8
-            | Self::Timestamp { .. } => &["nullable", "null_value", "null_storage"],
-            Self::NDArray { .. } => {
-                &["bool_widened_to_uint8", "nullable", "null_value", "null_storage"]
+    /// Whether types of this kind have an option; `None` if that is not known.
+    fn has_option(&self, name: &str) -> Option<bool> {
+        use ItemKind::*;
+        Some(match (self, name) {
+            (Computed(_) | Other(_), _) => return None,
+            (_, "nullable") => true,
+            (Dictionary { .. }, "index_type" | "value_type" | "null_code") => true,
+            (List(_), "storage") | (NDArray { .. }, "bool_widened_to_uint8") => true,
+            (String { .. }, "pattern") | (String { .. } | Bytes { .. }, "min_length") => true,
+            (Timestamp { .. }, "ge" | "gt" | "le" | "lt") => false,
+            (_, "ge" | "gt" | "le" | "lt") => {
+                matches!(self.scalar(), Some((Kind::Int | Kind::UInt | Kind::Float, _)))
             }
-            Self::String { .. } => {
-                &["min_length", "pattern", "nullable", "null_value", "null_storage"]
-            }
-            Self::Bytes { .. } => &["min_length", "nullable", "null_value", "null_storage"],
-            Self::VlString | Self::VlBytes | Self::Object => {
-                &["nullable", "serializer", "batch_rows", "items_per_block"]
-            }
-            Self::List(_) => {
-                &["nullable", "storage", "serializer", "batch_rows", "items_per_block"]
-            }
-            Self::Struct(_) => &["nullable"],
-            Self::Dictionary { .. } => &["index_type", "value_type", "nullable", "null_code"],
-            Self::Computed(_) | Self::Other(_) => return None,
-            _ => &["ge", "gt", "le", "lt", "nullable", "null_value", "null_storage"],
+            (_, "null_value" | "null_storage") => self.has_items() || *self == Utf8,
+            (Struct(_), _) => false,
+            (_, "serializer" | "batch_rows" | "items_per_block") => self.has_batches(),
+            _ => false,
         })
     }
 
@@ -534,7 +525,7 @@ impl ItemType {
     /// Sets the compression parameters of a column. The default parameters are the defaults of Python. The table that is
     /// created uses all of them until it is closed, except a [prefilter](CParams::prefilter), which columns do not have.
     /// Files do not store the number of threads and the tuner: a table that is opened again has no tuner, and
-    /// compresses with one thread.
+    /// compresses with one thread, or with those of `CTable::set_threads`.
     #[cfg(feature = "c")]
     pub fn cparams(mut self, params: impl std::borrow::Borrow<CParams>) -> Self {
         self.cparams = Some(Box::new(params.borrow().clone()));
@@ -586,18 +577,11 @@ impl ItemType {
     /// Parses the entry of a column in a schema; `None` without a name or a kind. The kind of a column that this crate
     /// cannot read is [`ItemKind::Other`], or [`ItemKind::Computed`].
     pub(crate) fn column(entry: &Value, computed: bool) -> Option<(String, Self)> {
-        let entries = || {
-            let mut entries = entries_of(entry.clone()).ok()?;
-            match take(&mut entries, NAME)? {
-                Value::Str(name) => Some((name, entries)),
-                _ => None,
-            }
-        };
-        let (name, options) = entries()?;
-        if !computed && let Ok(column) = Self::parse(options, MAX_LENGTH) {
+        let mut options = entries_of(entry.clone()).ok()?;
+        let Value::Str(name) = take(&mut options, NAME)? else { return None };
+        if !computed && let Ok(column) = Self::parse(options.clone(), MAX_LENGTH) {
             return Some((name, column));
         }
-        let (name, mut options) = entries()?;
         let kind = take(&mut options, "kind");
         let kind = match computed {
             true => {
@@ -618,9 +602,9 @@ impl ItemType {
     /// Checks a type with at most `depth` levels, which may have the properties that only a column has.
     fn check_to(&self, depth: usize, is_column: bool) -> Result<(), String> {
         let kind = self.kind.name();
-        let known = |name: &str| match self.kind.options() {
+        let known = |name: &str| match self.kind.has_option(name) {
             _ if is_column && name == DEFAULT => true,
-            Some(options) => options.contains(&name),
+            Some(has) => has,
             None => name != "kind",
         };
         if let Some((name, _)) = self.options.iter().find(|(name, _)| !known(name)) {
@@ -698,7 +682,7 @@ impl ItemType {
         } else if has_mask && this.get("nullable") == Some(&Value::Bool(true)) {
             this = this.with_new("null_storage", "mask");
         }
-        if this.kind.options().is_some_and(|options| options.contains(&"items_per_block")) {
+        if this.kind.has_option("items_per_block") == Some(true) {
             this = this.with_new("items_per_block", BLOCK_ROWS);
         }
         // Bools have no spare value.
@@ -908,7 +892,6 @@ fn unique<T>(pairs: Vec<(String, T)>) -> Vec<(String, T)> {
     all
 }
 
-/// Removes an entry, and returns its value.
 fn take(entries: &mut Vec<(String, Value)>, name: &str) -> Option<Value> {
     let at = entries.iter().position(|(known, _)| known == name)?;
     Some(entries.remove(at).1)
@@ -959,11 +942,6 @@ mod tests {
     /// The items of such types can be read.
     #[test]
     fn invalid_parameters_of_nested_types_are_kept() {
-        let map = |entries: &[(&str, Value)]| {
-            Value::Map(
-                entries.iter().map(|(name, value)| ((*name).into(), value.clone())).collect(),
-            )
-        };
         let cases = [
             ("timestamp", "unit", Value::from("D")),
             ("timestamp", "timezone", 5.into()),
@@ -972,8 +950,8 @@ mod tests {
             ("ndarray", "dtype_str", "nothing".into()),
         ];
         for (kind, option, value) in cases {
-            let item = map(&[("kind", kind.into()), (option, value)]);
-            let list = map(&[("kind", "list".into()), ("item", item.clone())]);
+            let item = Value::from([("kind", kind.into()), (option, value)]);
+            let list = Value::from([("kind", "list".into()), ("item", item.clone())]);
             let ItemKind::List(found) = ItemType::from_metadata(list).unwrap().kind else {
                 panic!("{kind}")
             };
@@ -1183,18 +1161,21 @@ mod tests {
     /// As Python reads them.
     #[test]
     fn the_last_of_two_options_counts() {
-        let pairs = |pairs: &[(&str, Value)]| {
-            Value::Map(pairs.iter().map(|(name, value)| ((*name).into(), value.clone())).collect())
-        };
         let int8 = ("kind", Value::from("int8"));
-        let one = pairs(&[("ge", 3.into()), int8.clone(), ("le", 9.into()), ("ge", 5.into())]);
+        let one = Value::from([("ge", 3.into()), int8.clone(), ("le", 9.into()), ("ge", 5.into())]);
         let item = ItemType::from_metadata(one).unwrap();
         assert_eq!(item.metadata().to_string(), "{'kind': 'int8', 'ge': 5, 'le': 9}");
         let field = |name: &str, ge: i32| {
-            pairs(&[("name", "z".into()), int8.clone(), ("ge", ge.into()), ("name", name.into())])
+            Value::from([
+                ("name", "z".into()),
+                int8.clone(),
+                ("ge", ge.into()),
+                ("name", name.into()),
+            ])
         };
         let fields = Value::List(vec![field("a", 1), field("b", 2), field("a", 3)]);
-        let item = ItemType::from_metadata(pairs(&[("kind", "struct".into()), ("fields", fields)]));
+        let item =
+            ItemType::from_metadata(Value::from([("kind", "struct".into()), ("fields", fields)]));
         let field =
             |name: &str, ge| (name.to_owned(), ItemType::from(ItemKind::Int8).with("ge", ge));
         assert_eq!(item.unwrap().kind, ItemKind::Struct(vec![field("a", 3), field("b", 2)]));

@@ -119,7 +119,6 @@ pub(crate) fn groups<'a>(keys: impl IntoIterator<Item = &'a str>) -> impl Iterat
     })
 }
 
-/// Whether a key is below a group.
 pub(crate) fn is_below(key: &str, group: &str) -> bool {
     let group = if group == "/" { "" } else { group };
     key.strip_prefix(group).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))

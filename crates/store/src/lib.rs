@@ -94,7 +94,6 @@
 
 mod archive;
 #[cfg(feature = "arrow")]
-#[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
 pub mod arrow;
 mod batch_array;
 #[cfg(not(feature = "c"))]
@@ -115,6 +114,7 @@ mod object;
 mod object_array;
 #[cfg(feature = "c")]
 mod operands;
+mod ranges;
 #[cfg(feature = "c")]
 mod search_indexes;
 mod secrets;

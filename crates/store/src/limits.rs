@@ -26,6 +26,16 @@ pub(crate) fn options_of(schunk: &SChunk) -> OpenOptions {
     options
 }
 
+/// A copy of a super-chunk in memory, for changing its metalayers; a new one without data if there is none, with the chunk
+/// size of Python.
+#[cfg(feature = "c")]
+pub(crate) fn copy_or_new(schunk: Option<&SChunk>) -> Result<SChunk> {
+    match schunk {
+        Some(schunk) => options_of(schunk).write(true).open(schunk.to_cframe()?),
+        None => OpenOptions::new().chunksize(16 << 20).create_new(true).open(Vec::new()),
+    }
+}
+
 /// The maximum memory of data that is read at once from a super-chunk, if `stored` bytes are stored.
 pub(crate) fn max_read_of(schunk: &SChunk, stored: u64) -> u64 {
     schunk.max_read().unwrap_or_else(|| default_max_read(stored))

@@ -212,14 +212,11 @@ impl<'a> Member<'a> {
     pub fn verify(&self) -> Result<()> {
         let Files::Archive { archive, .. } = &self.members.0 else { return Ok(()) };
         self.open()?;
-        match archive.has_checksum(self.name)? {
-            true => Ok(()),
-            false => {
-                let detail =
-                    format!("the bytes of its member `{}` differ from its checksum", self.name);
-                Err(Error::new(ErrorKind::InvalidData, VERIFY, detail))
-            }
+        if archive.has_checksum(self.name)? {
+            return Ok(());
         }
+        let detail = format!("the bytes of its member `{}` differ from its checksum", self.name);
+        Err(Error::new(ErrorKind::InvalidData, VERIFY, detail))
     }
 }
 

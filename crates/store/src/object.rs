@@ -28,10 +28,7 @@ use crate::{BatchArray, CTable, EmbedStore, ListArray, ObjectArray, Tensor, Tree
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
-#[cfg_attr(
-    feature = "c",
-    expect(clippy::large_enum_variant, reason = "there is one for each opened container")
-)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each opened container")]
 pub enum Object {
     /// An n-dimensional array.
     NDArray(NDArray),
@@ -235,7 +232,7 @@ impl EmbedStore {
                 Ok(Object::Carrier(Carrier::of_reference(reference.clone())))
             }
             Some(_) => self.frame(key).and_then(Object::from_schunk),
-            None => Err(self.missing("read an entry", key)),
+            None => Err(self.missing(key)),
         }
     }
 

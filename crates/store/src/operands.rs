@@ -128,7 +128,6 @@ impl Carrier {
     }
 }
 
-/// The files to which expressions refer.
 struct Files {
     folder: Folder,
     /// How many can still be opened.

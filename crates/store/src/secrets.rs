@@ -50,7 +50,6 @@ fn start_of_url(text: &str) -> Option<usize> {
     [with_scheme, with_password()].into_iter().flatten().min()
 }
 
-/// Replaces the secrets of a URL.
 fn hidden(url: &str) -> String {
     let after = url.trim_start_matches(is_of_scheme);
     let scheme = &url[..url.len() - after.len()];

@@ -6,7 +6,27 @@ use crate::blosc2::{Dtype, Error, ErrorKind, Result, SChunk, Value};
 /// The name of the serializer Arrow.
 pub(crate) const ARROW: &str = "arrow";
 
+/// A fault, whose action the public function adds.
 pub(crate) type Fault = (ErrorKind, String);
+
+/// Adds the action to a fault.
+pub(crate) trait Doing<T> {
+    fn doing(self, doing: &'static str) -> Result<T>;
+}
+
+impl<T> Doing<T> for Result<T, Fault> {
+    fn doing(self, doing: &'static str) -> Result<T> {
+        self.map_err(|(kind, detail)| Error::new(kind, doing, detail))
+    }
+}
+
+pub(crate) fn invalid_data(detail: impl ToString) -> Fault {
+    (ErrorKind::InvalidData, detail.to_string())
+}
+
+pub(crate) fn mismatch(detail: impl ToString) -> Fault {
+    (ErrorKind::TypeMismatch, detail.to_string())
+}
 
 /// Returns the length of `rows` rows of `row` bytes, which are made of `given` bytes. `None` is a size that overflows.
 ///
@@ -79,7 +99,6 @@ pub(crate) fn tag(schunk: &SChunk, name: &str, doing: &str) -> Result<Value> {
     Ok(tag)
 }
 
-/// An error about a super-chunk.
 pub(crate) fn error(schunk: &SChunk, kind: ErrorKind, doing: &str, detail: impl ToString) -> Error {
     let error = Error::new(kind, doing, detail);
     match schunk.path() {

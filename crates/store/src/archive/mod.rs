@@ -4,7 +4,7 @@
 mod pack;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::blosc2::storage::ReadAt;
@@ -20,11 +20,12 @@ const END_LEN: u64 = 22;
 const END_ROOM: usize = END_LEN as usize + u16::MAX as usize;
 /// The maximum number of bytes that opening reads, whatever the size of the file is: enough for about a million members.
 const MOST: u64 = 256 << 20;
+/// The number of bytes of a member that are copied or compared at once.
+const AT_ONCE: u64 = 1 << 20;
 
 #[cfg(feature = "c")]
 pub(crate) use pack::{pack, unpack};
 
-/// The source of an archive.
 pub(crate) type Source = Arc<dyn ReadAt + Send + Sync>;
 
 /// A zip file. Opening it reads only its directory.
@@ -65,21 +66,16 @@ impl Archive {
         self.members.keys().map(String::as_str)
     }
 
-    /// The name of the member with this name, if there is one.
     pub(crate) fn name(&self, name: &str) -> Option<&str> {
         self.members.get_key_value(name).map(|(name, _)| name.as_str())
-    }
-
-    /// Whether there is a member with this name.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.members.contains_key(name)
     }
 
     /// Whether the bytes of a member have the checksum that the zip file states.
     pub(crate) fn has_checksum(&self, name: &str) -> Result<bool> {
         let mut zip = self.zip();
         let number = self.number(name)?;
-        let mut member = zip.by_index(number).map_err(of_zip)?;
+        let member = zip.by_index(number).map_err(of_zip)?;
+        let mut member = BufReader::with_capacity(AT_ONCE as usize, member);
         // The library compares the checksum at the end of the member.
         match io::copy(&mut member, &mut io::sink()) {
             Ok(_) => Ok(true),
@@ -254,13 +250,11 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// All bytes of a source.
     pub(crate) fn whole(source: Source) -> io::Result<Self> {
         let len = source.size()?;
         Ok(Self { source, start: 0, len })
     }
 
-    /// The position in the archive.
     pub(crate) fn range(&self) -> std::ops::Range<u64> {
         self.start..self.start + self.len
     }

@@ -16,34 +16,19 @@ use crate::key;
 use crate::search_indexes;
 use crate::work::Work;
 
-impl Archive {
-    /// Writes all members, without the search indexes of arrays, to files in a directory. Arrays are opened with these
-    /// options.
-    pub(crate) fn unpack(&self, folder: &Path, options: &OpenOptions) -> Result<()> {
-        // Overlapping members could unpack to any number of bytes.
-        let mut left = self.source.size().map_err(failed)?;
-        let open = |name: &str| {
-            let member = self.member(name)?;
-            let detail = "its members overlap";
-            let shared = || Error::new(ErrorKind::InvalidData, UNPACK, detail);
-            left = left.checked_sub(member.len).ok_or_else(shared)?;
-            Ok(member)
-        };
-        unpack(self.names(), open, folder, options)
-    }
-}
-
 const UNPACK: &str = "unpack a store";
-/// The number of bytes that are copied at once.
-const COPIED: usize = 256 << 10;
 
-/// Writes members, without the search indexes of arrays, to files in a directory. Arrays are opened with these options.
+/// Writes members, without the search indexes of arrays, to files in a directory. `zip_size` is the size of their zip
+/// file. Arrays are opened with these options.
 pub(crate) fn unpack<'a>(
     names: impl Iterator<Item = &'a str>,
-    mut open: impl FnMut(&str) -> Result<Window>,
+    open: impl Fn(&str) -> Result<Window>,
+    zip_size: Option<u64>,
     folder: &Path,
     options: &OpenOptions,
 ) -> Result<()> {
+    // Overlapping members could unpack to any number of bytes.
+    let mut left = zip_size.unwrap_or(u64::MAX);
     for name in names {
         let inside = Path::new(name);
         let is_inside = inside.components().all(|part| matches!(part, Component::Normal(_)));
@@ -61,11 +46,16 @@ pub(crate) fn unpack<'a>(
             fs::create_dir_all(parent).map_err(io)?;
         }
         let member = open(name)?;
+        left = left
+            .checked_sub(member.len)
+            .ok_or_else(|| Error::new(ErrorKind::InvalidData, UNPACK, "its members overlap"))?;
         let mut creation = File::options();
         let mut target =
             creation.read(true).write(true).create_new(true).open(&path).map_err(io)?;
-        let mut source = BufReader::with_capacity(COPIED, WindowReader::new(member));
-        io::copy(&mut source, &mut target).map_err(io)?;
+        for start in (0..member.len).step_by(AT_ONCE as usize) {
+            let bytes = member.read_vec_at(start, AT_ONCE.min(member.len - start));
+            bytes.and_then(|bytes| target.write_all(&bytes)).map_err(io)?;
+        }
         search_indexes::remove(name, &target, options).map_err(|error| error.at(&path))?;
     }
     Ok(())
@@ -115,7 +105,7 @@ pub(crate) fn pack(
                 .compression_method(CompressionMethod::Stored)
                 .large_file(len >= u32::MAX.into());
             zip.start_file(name, form).map_err(|error| io(error.into()))?;
-            let mut source = BufReader::with_capacity(COPIED, source.take(len));
+            let mut source = BufReader::with_capacity(AT_ONCE as usize, source.take(len));
             let copied = io::copy(&mut source, &mut zip).map_err(io)?;
             if fault.borrow().is_err() {
                 break;
@@ -196,28 +186,6 @@ impl Seek for Faultless<'_> {
             self.position = position;
         }
         Ok(position)
-    }
-}
-
-/// Reads a window from its start.
-struct WindowReader {
-    window: Window,
-    position: u64,
-}
-
-impl WindowReader {
-    fn new(window: Window) -> Self {
-        Self { window, position: 0 }
-    }
-}
-
-impl Read for WindowReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.window.len - self.position;
-        let len = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-        self.window.read_exact_at(self.position, &mut buffer[..len])?;
-        self.position += len as u64;
-        Ok(len)
     }
 }
 

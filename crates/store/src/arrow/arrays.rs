@@ -1,6 +1,6 @@
 //! Arrays of items as Arrow arrays, and back.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Range, RangeBounds};
 
 use crate::blosc2::{
     Dtype, Error, ErrorKind, NDArray, NDArrayBuilder, RawItems, Result, Selection,
@@ -11,6 +11,7 @@ use arrow_schema::Field;
 
 use super::dtypes::items_field;
 use super::items::{Items, array_of, items_of};
+use crate::ranges::range_of;
 use crate::tag::error;
 
 const TO: &str = "convert an array to Arrow";
@@ -39,12 +40,12 @@ const FROM: &str = "convert from Arrow to an array";
 /// # Ok::<(), blosc2::Error>(())
 /// ```
 pub fn field(name: &str, array: &NDArray) -> Result<Field> {
-    let failed = |kind, detail: String| error(array.schunk(), kind, TO, detail);
     let dtype = dtype_of(array)?;
     let [_, inner @ ..] = array.shape() else {
-        return Err(failed(ErrorKind::InvalidArgument, "it has no axes, expected rows".to_owned()));
+        return Err(failed(array, ErrorKind::InvalidArgument, "it has no axes, expected rows"));
     };
-    items_field(name, dtype, inner, false).map_err(|detail| failed(ErrorKind::Unsupported, detail))
+    items_field(name, dtype, inner, false)
+        .map_err(|detail| failed(array, ErrorKind::Unsupported, detail))
 }
 
 /// Reads rows of an array (a range of the first axis) as an Arrow array. [`field`] returns the Arrow type.
@@ -73,23 +74,12 @@ pub fn field(name: &str, array: &NDArray) -> Result<Field> {
 pub fn to_arrow(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<ArrayRef> {
     let field = field("item", array)?;
     let nrows = array.shape()[0];
-    let start = match rows.start_bound() {
-        Bound::Included(&start) => start,
-        Bound::Excluded(&start) => start.saturating_add(1),
-        Bound::Unbounded => 0,
-    };
-    let end = match rows.end_bound() {
-        Bound::Included(&end) => end.saturating_add(1),
-        Bound::Excluded(&end) => end,
-        Bound::Unbounded => nrows,
-    };
-    let failed = |kind, detail: String| error(array.schunk(), kind, TO, detail);
+    let Range { start, end } = range_of(&rows, nrows);
     if start > end || end > nrows {
         let detail = format!("there are {nrows} rows, asked for {start}..{end}");
-        return Err(failed(ErrorKind::OutOfBounds, detail));
+        return Err(failed(array, ErrorKind::OutOfBounds, detail));
     }
-    let rows = start..end;
-    let bytes = array.read::<RawItems>([rows])?.0;
+    let bytes = array.read::<RawItems>(start..end)?.0;
     array_from_bytes(array, &field, &array.shape()[1..], (end - start) as usize, bytes)
 }
 
@@ -124,21 +114,24 @@ pub fn items_to_arrow(array: &NDArray, selection: impl Into<Selection>) -> Resul
 pub fn item_field(name: &str, array: &NDArray) -> Result<Field> {
     let dtype = dtype_of(array)?;
     items_field(name, dtype, &[], false)
-        .map_err(|detail| error(array.schunk(), ErrorKind::Unsupported, TO, detail))
+        .map_err(|detail| failed(array, ErrorKind::Unsupported, detail))
+}
+
+fn failed(array: &NDArray, kind: ErrorKind, detail: impl ToString) -> Error {
+    error(array.schunk(), kind, TO, detail)
 }
 
 /// The dtype of an array whose items have the size of the dtype.
 fn dtype_of(array: &NDArray) -> Result<&Dtype> {
-    let failed = |kind, detail: String| error(array.schunk(), kind, TO, detail);
     let dtype = array.dtype().ok_or_else(|| {
         let detail = format!("its dtype {:?} is not known", array.dtype_str());
-        failed(ErrorKind::Unsupported, detail)
+        failed(array, ErrorKind::Unsupported, detail)
     })?;
     if dtype.size() != array.typesize() {
         let (typesize, size) = (array.typesize(), dtype.size());
         let detail =
             format!("its typesize is {typesize}, but items of its dtype have {size} bytes");
-        return Err(failed(ErrorKind::InvalidData, detail));
+        return Err(failed(array, ErrorKind::InvalidData, detail));
     }
     Ok(dtype)
 }
@@ -151,15 +144,14 @@ fn array_from_bytes(
     len: usize,
     mut bytes: Vec<u8>,
 ) -> Result<ArrayRef> {
-    let failed = |kind, detail: String| error(array.schunk(), kind, TO, detail);
     let dtype = dtype_of(array)?;
     if !dtype.is_native() {
         let plan = dtype.swap_plan();
-        let plan = plan.map_err(|error| failed(ErrorKind::InvalidData, error.to_string()))?;
+        let plan = plan.map_err(|error| failed(array, ErrorKind::InvalidData, error))?;
         plan.apply(&mut bytes);
     }
     array_of(field, &dtype.to_native(), inner, len, bytes, None)
-        .map_err(|(kind, detail)| failed(kind, detail))
+        .map_err(|(kind, detail)| failed(array, kind, detail))
 }
 
 /// Reads rows of a one-dimensional array of structures as a record batch. Each field of the structures is a column.
@@ -188,7 +180,7 @@ pub fn to_record_batch(array: &NDArray, rows: impl RangeBounds<u64>) -> Result<R
             "an array of {dtype} and shape {:?}, expected structures and one dimension",
             array.shape()
         );
-        return Err(error(array.schunk(), ErrorKind::TypeMismatch, TO, detail));
+        return Err(failed(array, ErrorKind::TypeMismatch, detail));
     }
     Ok(RecordBatch::from(to_arrow(array, rows)?.as_struct()))
 }

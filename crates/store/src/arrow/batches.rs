@@ -39,14 +39,12 @@ impl BatchArray {
     /// assert_eq!(array.item(0)?, "one".into());
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn new_arrow_in(schunk: SChunk, items_per_block: Option<u64>) -> Result<Self> {
         Self::new_with(schunk, items_per_block, ARROW)
     }
 
     /// Returns the Arrow type of the items. Returns `None` if the items are serialized with msgpack, or if the array
     /// has no batch yet.
-    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn arrow_type(&self) -> Option<&DataType> {
         match self.format() {
             Format::Arrow(field) => field.as_ref().map(|field| field.data_type()),
@@ -71,7 +69,6 @@ impl BatchArray {
     /// - [`ErrorKind::TooLarge`]: the result needs more memory than
     ///   [`OpenOptions::max_read`](blosc2::OpenOptions::max_read) allows;
     /// - [`ErrorKind::Io`]: the file cannot be read.
-    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn arrow_batch(&self, index: usize) -> Result<ArrayRef> {
         let schunk = self.schunk();
         let Format::Arrow(field) = self.format() else {
@@ -108,7 +105,6 @@ impl BatchArray {
     ///
     /// If a batch cannot be read, the iterator returns an [`ArrowError::ExternalError`] that contains the error of
     /// [`arrow_batch`](Self::arrow_batch).
-    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn arrow_batches(&self) -> Result<impl RecordBatchReader + '_> {
         if let Format::Msgpack = self.format() {
             let detail = "its items are serialized with msgpack";
@@ -132,7 +128,6 @@ impl BatchArray {
     ///   this array are serialized with msgpack;
     /// - [`ErrorKind::InvalidArgument`]: `items` is empty;
     /// - the errors of [changing a container](crate#changing-a-container).
-    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn append_arrow(&mut self, items: &dyn Array) -> Result<()> {
         self.append_items(Items::Arrow(&items.slice(0, items.len())))
     }

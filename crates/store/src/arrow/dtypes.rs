@@ -127,20 +127,14 @@ pub(super) fn fixed_dtype(field: &Field) -> Option<Dtype> {
     }
 }
 
+/// The units in the order of [`TimeUnit`].
+const UNITS: [ArrowUnit; 4] =
+    [ArrowUnit::Second, ArrowUnit::Millisecond, ArrowUnit::Microsecond, ArrowUnit::Nanosecond];
+
 pub(super) fn arrow_unit(unit: TimeUnit) -> ArrowUnit {
-    match unit {
-        TimeUnit::Seconds => ArrowUnit::Second,
-        TimeUnit::Milliseconds => ArrowUnit::Millisecond,
-        TimeUnit::Microseconds => ArrowUnit::Microsecond,
-        TimeUnit::Nanoseconds => ArrowUnit::Nanosecond,
-    }
+    UNITS[unit as usize]
 }
 
 pub(super) fn time_unit(unit: ArrowUnit) -> TimeUnit {
-    match unit {
-        ArrowUnit::Second => TimeUnit::Seconds,
-        ArrowUnit::Millisecond => TimeUnit::Milliseconds,
-        ArrowUnit::Microsecond => TimeUnit::Microseconds,
-        ArrowUnit::Nanosecond => TimeUnit::Nanoseconds,
-    }
+    TimeUnit::ALL.into_iter().find(|known| arrow_unit(*known) == unit).expect("one of four units")
 }

@@ -21,13 +21,12 @@ use arrow_ipc::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use crate::tag::Fault;
+use crate::tag::{Fault, invalid_data as invalid};
 
 /// The name of the only column, as in Python.
 const COLUMN: &str = "values";
 /// What precedes the length of the header of a message, since version 0.15 of Arrow.
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// The end of a stream.
 const END: usize = 8;
 /// The maximum length of an array for which no bytes are stored, such as an array of nulls.
 pub(crate) const MAX_EMPTY: usize = 1 << 20;
@@ -37,7 +36,6 @@ pub(crate) fn column(data_type: &DataType) -> Field {
     Field::new(COLUMN, data_type.clone(), true)
 }
 
-/// Serializes the schema of a batch array.
 pub(crate) fn schema_bytes(field: &Field) -> Result<Vec<u8>, String> {
     let schema = Schema::new(vec![field.clone()]);
     let writer = StreamWriter::try_new(Vec::new(), &schema);
@@ -152,7 +150,6 @@ pub(crate) fn block_len(bytes: &[u8]) -> Result<u64, Fault> {
     Err(invalid("no record batch"))
 }
 
-/// The messages of a stream.
 #[derive(Debug)]
 struct Messages {
     bytes: Buffer,
@@ -205,15 +202,13 @@ fn schema_of(header: &Buffer) -> Result<SchemaRef, Fault> {
     }
     check_schema(&schema)?;
     let schema = fb_to_schema(schema);
-    let [field] = &schema.fields()[..] else {
-        let len = schema.fields().len();
-        return Err(invalid(format!("a schema with {len} columns, expected one")));
-    };
-    check_type(field.data_type())?;
-    Ok(Arc::new(schema))
+    match schema.fields().len() {
+        1 => Ok(Arc::new(schema)),
+        len => Err(invalid(format!("a schema with {len} columns, expected one"))),
+    }
 }
 
-/// Checks that the types in the header of a schema are complete and known.
+/// Checks that the types in the header of a schema are complete, and that their arrays can be read.
 fn check_schema(schema: &SchemaHeader<'_>) -> Result<(), Fault> {
     let fields = schema.fields().ok_or_else(|| invalid("a schema without columns"))?;
     fields.iter().try_for_each(|field| {
@@ -225,7 +220,7 @@ fn check_schema(schema: &SchemaHeader<'_>) -> Result<(), Fault> {
     })
 }
 
-/// Checks that the type in the header of a field is complete and known.
+/// Checks that the type in the header of a field is complete, and that its arrays can be read.
 fn check_field(field: &FieldHeader<'_>) -> Result<(), Fault> {
     let is_integer = |int: Int<'_>| [8, 16, 32, 64].contains(&int.bitWidth());
     let kind = field.type_type();
@@ -235,19 +230,33 @@ fn check_field(field: &FieldHeader<'_>) -> Result<(), Fault> {
         Some(true) => children().try_for_each(|child| check_field(&child)),
         _ => Err(invalid(format!("an invalid Arrow type {name}"))),
     };
+    let unsupported = || {
+        let detail = format!("items of the Arrow type {name} are not supported");
+        Err((ErrorKind::Unsupported, detail))
+    };
     if let Some(dictionary) = field.dictionary() {
         let is_valid = dictionary.indexType().map(is_integer);
         if is_valid != Some(true) {
             return Err(invalid("a dictionary with an invalid type of indices"));
         }
+        const NESTED: [Type; 5] =
+            [Type::List, Type::LargeList, Type::FixedSizeList, Type::Struct_, Type::Map];
+        if NESTED.contains(&kind) {
+            return unsupported();
+        }
     }
-    let has_one = || Some(children().count() == 1);
+    let has_one = || children().count() == 1;
+    let is_pair = |entries: FieldHeader<'_>| {
+        entries.type_type() == Type::Struct_
+            && entries.dictionary().is_none()
+            && entries.children().is_some_and(|fields| fields.len() == 2)
+    };
     checked(match kind {
         Type::Null | Type::Bool | Type::Struct_ => Some(true),
         Type::Binary | Type::LargeBinary | Type::BinaryView => Some(true),
         Type::Utf8 | Type::LargeUtf8 | Type::Utf8View => Some(true),
         Type::Int => field.type_as_int().map(is_integer),
-        Type::FixedSizeBinary => field.type_as_fixed_size_binary().map(|_| true),
+        Type::FixedSizeBinary => field.type_as_fixed_size_binary().map(|it| it.byteWidth() >= 0),
         Type::FloatingPoint => {
             field.type_as_floating_point().map(|it| it.precision().variant_name().is_some())
         }
@@ -261,61 +270,27 @@ fn check_field(field: &FieldHeader<'_>) -> Result<(), Fault> {
         Type::Interval => field.type_as_interval().map(|it| it.unit().variant_name().is_some()),
         Type::Duration => field.type_as_duration().map(|it| it.unit().variant_name().is_some()),
         Type::Decimal => field.type_as_decimal().map(|it| {
-            [32, 64, 128, 256].contains(&it.bitWidth())
-                && u8::try_from(it.precision()).is_ok()
-                && i8::try_from(it.scale()).is_ok()
+            let digits = match it.bitWidth() {
+                32 => 9,
+                64 => 18,
+                128 => 38,
+                256 => 76,
+                _ => 0,
+            };
+            (1..=digits).contains(&it.precision())
+                && it.scale().unsigned_abs() <= it.precision().unsigned_abs()
         }),
-        Type::List | Type::LargeList => has_one(),
-        Type::FixedSizeList => field.type_as_fixed_size_list().and_then(|_| has_one()),
-        Type::Map => field.type_as_map().and_then(|_| has_one()),
-        _ => {
-            let detail = format!("items of the Arrow type {name} are not supported");
-            return Err((ErrorKind::Unsupported, detail));
+        Type::List | Type::LargeList => Some(has_one()),
+        Type::FixedSizeList => {
+            field.type_as_fixed_size_list().map(|it| it.listSize() >= 0 && has_one())
         }
+        Type::Map => field.type_as_map().map(|_| has_one() && children().all(is_pair)),
+        _ => return unsupported(),
     })
 }
 
 fn needed(schema: &Option<SchemaRef>) -> Result<&SchemaRef, Fault> {
     schema.as_ref().ok_or_else(|| invalid("a batch without a schema"))
-}
-
-/// Checks that arrays of a type can be read.
-fn check_type(data_type: &DataType) -> Result<(), Fault> {
-    let is_decimal = |precision: u8, scale: i8, max| {
-        (1..=max).contains(&precision) && i16::from(scale).abs() <= precision.into()
-    };
-    let is_valid = match data_type {
-        DataType::List(item) | DataType::LargeList(item) => return check_type(item.data_type()),
-        DataType::FixedSizeList(item, size) if *size >= 0 => return check_type(item.data_type()),
-        DataType::Struct(fields) => {
-            return fields.iter().try_for_each(|field| check_type(field.data_type()));
-        }
-        DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(fields) if fields.len() == 2 => {
-                return check_type(entries.data_type());
-            }
-            _ => false,
-        },
-        DataType::Dictionary(_, values) if !values.is_nested() => return check_type(values),
-        DataType::FixedSizeBinary(size) => *size >= 0,
-        DataType::Decimal32(precision, scale) => is_decimal(*precision, *scale, 9),
-        DataType::Decimal64(precision, scale) => is_decimal(*precision, *scale, 18),
-        DataType::Decimal128(precision, scale) => is_decimal(*precision, *scale, 38),
-        DataType::Decimal256(precision, scale) => is_decimal(*precision, *scale, 76),
-        DataType::FixedSizeList(..) => false,
-        DataType::Dictionary(..)
-        | DataType::ListView(_)
-        | DataType::LargeListView(_)
-        | DataType::Union(..)
-        | DataType::RunEndEncoded(..) => {
-            return Err((
-                ErrorKind::Unsupported,
-                format!("items of the Arrow type {data_type} are not supported"),
-            ));
-        }
-        _ => true,
-    };
-    if is_valid { Ok(()) } else { Err(invalid(format!("the invalid Arrow type {data_type}"))) }
 }
 
 /// Checks the lengths in the header of a batch with a column of this type: they limit the memory for decoding it.
@@ -430,10 +405,6 @@ fn item_sizes(
         _ => sizes.push((1, 0)),
     }
     Ok(())
-}
-
-fn invalid(detail: impl ToString) -> Fault {
-    (ErrorKind::InvalidData, detail.to_string())
 }
 
 fn text(error: ArrowError) -> String {

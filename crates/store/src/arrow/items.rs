@@ -17,7 +17,7 @@ use arrow_schema::{DataType, Field};
 use super::dtypes::fixed_dtype;
 use super::metadata::{complex_size, list_shape};
 use crate::ctable::scalar::{push_scalar, scalar, without_zeros};
-use crate::tag::{Fault, reserve_rows};
+use crate::tag::{Fault, invalid_data as invalid, mismatch, reserve_rows};
 
 /// The array of `len` rows of a field of [`items_field`](super::dtypes::items_field): items of a dtype in native byte
 /// order, with the given shape in each row. Numbers are not copied. The error describes the fault.
@@ -164,14 +164,6 @@ fn plain(
     Ok(make_array(data.align_buffers(true).build().map_err(invalid)?))
 }
 
-pub(super) fn invalid(detail: impl ToString) -> Fault {
-    (ErrorKind::InvalidData, detail.to_string())
-}
-
-fn unlike(detail: impl ToString) -> Fault {
-    (ErrorKind::TypeMismatch, detail.to_string())
-}
-
 /// Items with a dtype: those of all rows of an array, one after the other, in native byte order.
 #[derive(Debug)]
 pub(super) struct Items<'a> {
@@ -195,12 +187,13 @@ pub(super) fn items_of<'a>(
     let nulls = array.null_count();
     if nulls > 0 && !null_rows && !is_date {
         let name = field.name();
-        return Err(unlike(format!(
+        return Err(mismatch(format!(
             "`{name}` has {nulls} nulls, which items with a dtype cannot represent"
         )));
     }
     let of = |dtype: Dtype, bytes| Ok(Items { dtype, shape: Vec::new(), bytes });
-    let none = || unlike(format!("the Arrow type {data_type} of `{}` has no dtype", field.name()));
+    let none =
+        || mismatch(format!("the Arrow type {data_type} of `{}` has no dtype", field.name()));
     match data_type {
         DataType::Boolean => {
             let items: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();
@@ -230,7 +223,7 @@ pub(super) fn items_of<'a>(
             if let Some(size) = complex_size(field) {
                 return of(Dtype::scalar(Kind::Complex, size).map_err(|_| none())?, inner.bytes);
             }
-            let shape = [list_shape(field, *size).map_err(unlike)?, inner.shape].concat();
+            let shape = [list_shape(field, *size).map_err(mismatch)?, inner.shape].concat();
             Ok(Items { shape, ..inner })
         }
         DataType::Struct(fields) => {
@@ -241,7 +234,7 @@ pub(super) fn items_of<'a>(
             let mut members = Vec::new();
             for (field, part) in fields.iter().zip(&parts) {
                 let dtype = Dtype::array(part.dtype.clone(), &part.shape);
-                let dtype = dtype.map_err(unlike)?;
+                let dtype = dtype.map_err(mismatch)?;
                 members.push(DtypeField::new(field.name(), at, dtype));
                 at += members[members.len() - 1].dtype().size();
             }
@@ -254,7 +247,7 @@ pub(super) fn items_of<'a>(
                     item[member.offset()..][..size].copy_from_slice(from);
                 }
             }
-            of(Dtype::structure(at, members).map_err(unlike)?, bytes.into())
+            of(Dtype::structure(at, members).map_err(mismatch)?, bytes.into())
         }
         _ => {
             let dtype = fixed_dtype(field).ok_or_else(none)?;
@@ -286,11 +279,11 @@ fn strings(
     values: impl Iterator<Item = Option<Value>>,
 ) -> Result<Items<'static>, Fault> {
     let mut bytes = reserve_rows(array.len(), size, array.get_array_memory_size() as u64)?;
-    let dtype = Dtype::scalar(kind, size.unwrap_or(0)).map_err(unlike)?;
+    let dtype = Dtype::scalar(kind, size.unwrap_or(0)).map_err(mismatch)?;
     for value in values {
         match value {
             Some(value) => push_scalar(&dtype, &value, &mut bytes)
-                .map_err(|detail| unlike(format!("`{}` has {detail}", field.name())))?,
+                .map_err(|detail| mismatch(format!("`{}` has {detail}", field.name())))?,
             None => bytes.resize(bytes.len() + dtype.size(), 0),
         }
     }

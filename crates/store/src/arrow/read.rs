@@ -141,7 +141,6 @@ impl CTable {
     ///
     /// # Errors
     /// Fails with the errors of [`ReadOptions::read`].
-    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn record_batches(&self) -> Result<RecordBatches<&Self>> {
         ReadOptions::new().read(self)
     }
@@ -251,7 +250,6 @@ fn valid_bits(nulls: &[bool]) -> BooleanBuffer {
     BooleanBuffer::new(bits.into(), 0, nulls.len())
 }
 
-/// The rows of a column.
 fn array(
     table: &CTable,
     field: &Field,

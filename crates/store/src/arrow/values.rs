@@ -12,10 +12,10 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::dtypes::fixed_dtype;
-use super::items::{array_of, bytes_of, fits, invalid, items_of, keys_of, texts_of};
+use super::items::{array_of, bytes_of, fits, items_of, keys_of, texts_of};
 use super::metadata::{ITEM, complex_size};
 use crate::ctable::scalar::{push_scalar, scalar};
-use crate::tag::{Fault, weight, what};
+use crate::tag::{Fault, invalid_data as invalid, weight, what};
 
 /// The items of an array as values, which may take `left` bytes of memory. Points in time, times and durations are
 /// integers. The error describes why they cannot be read.

@@ -6,19 +6,19 @@ use crate::blosc2::limits::default_max_read;
 use crate::blosc2::{Element, Error, ErrorKind, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema};
 
 use super::dtypes::time_unit;
 use super::items::{fixed_bytes, items_of, keys_of, texts_of};
 use super::types::column_kind;
 use super::values::values_of;
-use crate::tag::Fault;
+use crate::tag::{Fault, mismatch};
 use crate::{CTable, Data, ItemKind, ItemType, Schema, TableAppender};
 
 const MAKE: &str = "create a table from an Arrow schema";
 const WRITE: &str = "append a record batch to a table";
 
-#[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
 impl TryFrom<&ArrowSchema> for Schema {
     type Error = Error;
 
@@ -74,7 +74,6 @@ impl CTable {
     /// assert_eq!(table.texts("name", ..)?, [Some("a".to_owned()), None]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn append_record_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let columns = columns(self, batch)?;
         self.append(columns)
@@ -103,7 +102,6 @@ impl CTable {
     /// assert_eq!(table.nrows(), 3000);
     /// # Ok::<(), blosc2::Error>(())
     /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn append_record_batches(
         &mut self,
         batches: impl IntoIterator<Item = Result<RecordBatch, ArrowError>>,
@@ -128,14 +126,12 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
     ///
     /// - [`ErrorKind::OutOfMemory`]: there is not enough memory for the collected rows;
     /// - the errors of [`CTable::append_record_batch`].
-    #[cfg_attr(docsrs, doc(cfg(feature = "arrow")))]
     pub fn append_record_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let columns = columns(self.table(), batch)?;
         self.append(columns)
     }
 }
 
-/// The error of a reader of batches.
 fn of_reader(error: ArrowError) -> Error {
     const READ: &str = "read a record batch";
     match error {
@@ -186,7 +182,7 @@ fn data<'a>(kind: &ItemKind, field: &Field, array: &'a ArrayRef) -> Result<Data<
         }
         (kind, _) if kind.has_batches() || matches!(kind, ItemKind::Bytes { .. }) => {
             // As for reading: a few bytes can represent very many nulls, or be repeated.
-            let mut left = default_max_read(array.get_array_memory_size() as u64);
+            let mut left = default_max_read(memory_of(array));
             let values = values_of(field, array, &mut left);
             values.map(Data::values).map_err(|(kind, detail)| match kind {
                 ErrorKind::TooLarge => (kind, detail),
@@ -206,12 +202,17 @@ fn data<'a>(kind: &ItemKind, field: &Field, array: &'a ArrayRef) -> Result<Data<
     }
 }
 
-fn mismatch(detail: String) -> Fault {
-    (ErrorKind::TypeMismatch, detail)
-}
-
 fn unlike(kind: &ItemKind, data_type: &DataType) -> Fault {
     mismatch(format!("an array of the type {data_type} for a column of {kind}"))
+}
+
+/// The memory of an array, with a byte for each boolean, which Arrow stores as a bit.
+fn memory_of(array: &dyn Array) -> u64 {
+    fn booleans(data: &ArrayData) -> usize {
+        let own = if *data.data_type() == DataType::Boolean { data.len() } else { 0 };
+        own + data.child_data().iter().map(booleans).sum::<usize>()
+    }
+    (array.get_array_memory_size() + booleans(&array.to_data())) as u64
 }
 
 /// The cells of an array of dictionary-encoded strings. Null strings get the code -1.
@@ -230,4 +231,25 @@ fn codes(array: &ArrayRef) -> Result<Data<'static>, Fault> {
     let texts: Vec<String> =
         texts.into_iter().map(|text| text.unwrap_or_default().to_owned()).collect();
     Ok(Data::codes(codes, texts))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{BooleanArray, ListArray};
+    use arrow_buffer::OffsetBuffer;
+
+    use super::*;
+
+    /// Otherwise, large lists would exceed the limit of the memory of their values.
+    #[test]
+    fn each_boolean_of_a_list_counts() {
+        let items = Arc::new(BooleanArray::from(vec![true; 8000]));
+        let field = Arc::new(Field::new("item", DataType::Boolean, false));
+        let offsets = OffsetBuffer::from_lengths([3000, 5000]);
+        let lists = ListArray::new(field, offsets, items.clone(), None);
+        assert!(items.get_array_memory_size() < 4000);
+        assert!(memory_of(&lists) >= 8000);
+    }
 }

@@ -63,7 +63,6 @@ impl BatchArray {
         Self::new_with(schunk, items_per_block, "msgpack")
     }
 
-    /// Creates an empty array with this serializer.
     pub(crate) fn new_with(
         mut schunk: SChunk,
         items_per_block: Option<u64>,
@@ -92,9 +91,8 @@ impl BatchArray {
         }
     }
 
-    /// Syncs the super-chunk to disk.
-    pub(crate) fn sync(&mut self) -> Result<()> {
-        self.schunk.sync()
+    pub(crate) fn schunk_mut(&mut self) -> &mut SChunk {
+        &mut self.schunk
     }
 
     /// Returns the variable-length metalayers, for changing. Do not change `_batch_array_metadata`: the array writes
@@ -132,9 +130,7 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is above the number of batches;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
-    ///   because Python would read such a block as a tuple;
-    /// - the errors of [changing a container](crate#changing-a-container).
+    /// - the errors of [`append`](Self::append).
     pub fn insert<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
         let items = values_of(items)?;
         self.edit(|batches| batches.insert(index, Items::Values(&items)))
@@ -144,9 +140,7 @@ impl BatchArray {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `index` is not below the number of batches;
-    /// - [`ErrorKind::InvalidArgument`]: `items` is empty; or the first item of a block is the string `__tuple__`,
-    ///   because Python would read such a block as a tuple;
-    /// - the errors of [changing a container](crate#changing-a-container).
+    /// - the errors of [`append`](Self::append).
     pub fn set<T: Serialize>(&mut self, index: usize, items: &[T]) -> Result<()> {
         self.set_values(index, &values_of(items)?)
     }
@@ -213,7 +207,6 @@ impl BatchArray {
     }
 }
 
-/// The items of a batch to be written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Items<'a> {
     Values(&'a [Value]),
@@ -270,7 +263,6 @@ impl<'a> Batches<'a> {
         &self.lengths
     }
 
-    /// Reads the items of a batch.
     pub(crate) fn batch(&self, index: usize) -> Result<Vec<Value>> {
         let items = batch(self.schunk, &self.format, index)?;
         check_len(self.schunk, index, items.len() as u64, self.lengths[index])?;
@@ -373,7 +365,6 @@ impl<'a> Batches<'a> {
     }
 }
 
-/// Converts the items of a batch to values.
 fn values_of<T: Serialize>(items: &[T]) -> Result<Vec<Value>> {
     items.iter().map(|item| Ok(Value::from_type(item)?)).collect()
 }
@@ -449,11 +440,8 @@ fn keep_lengths(schunk: &mut SChunk, lengths: &[u64]) -> Result<()> {
         return schunk.vlmeta_mut().remove(LENGTHS).map(drop);
     }
     let lengths = lengths.iter().map(|&len| len.into()).collect();
-    schunk.vlmeta_mut().set(LENGTHS, &lengths_value(Value::List(lengths))?)
-}
-
-fn lengths_value(lengths: Value) -> Result<Vec<u8>> {
-    Ok(Value::from([(BATCH_LENGTHS, lengths)]).to_msgpack()?)
+    let lengths = Value::from([(BATCH_LENGTHS, Value::List(lengths))]);
+    schunk.vlmeta_mut().set_value(LENGTHS, &lengths)
 }
 
 /// Stores an entry of the metalayer, which is removed and added again because its length changes.
@@ -465,9 +453,8 @@ fn keep_in_tag(schunk: &mut SChunk, name: &str, value: Value) -> Result<()> {
             None => pairs.push((name.into(), value)),
         }
     }
-    let meta = meta.to_msgpack()?;
     schunk.meta_mut().remove(NAME)?;
-    schunk.meta_mut().set(NAME, &meta)
+    schunk.meta_mut().set_value(NAME, &meta)
 }
 
 /// Stores the schema of items that are serialized with Arrow.

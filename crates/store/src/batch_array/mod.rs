@@ -308,8 +308,11 @@ impl BatchArray {
         let before = block * per_block;
         let expected = (self.known_len(batch)? - before).min(per_block);
         let place = usize::try_from(block).unwrap_or(usize::MAX);
-        let found = match block_items(&self.schunk, &self.known.format, batch, place) {
-            Ok(items) => items,
+        let found = match self.schunk.block(batch, place) {
+            Ok(bytes) => {
+                let mut left = max_values_memory(&self.schunk, batch, bytes.len())?;
+                self.known.format.decode(&self.schunk, (batch, place), &bytes, &mut left)?
+            }
             // The batch exists, so the block is missing.
             Err(error) if error.kind() == ErrorKind::OutOfBounds => Vec::new(),
             Err(error) => return Err(error),
@@ -323,7 +326,6 @@ impl BatchArray {
         Ok((start + before, found))
     }
 
-    /// How items are serialized.
     #[cfg(feature = "arrow")]
     pub(crate) fn format(&self) -> &Format {
         &self.known.format
@@ -343,19 +345,16 @@ impl BatchArray {
 impl Known {
     fn read(schunk: &SChunk) -> Result<Self> {
         let meta = tag(schunk, NAME, OPEN)?;
-        let items_per_block = match meta.get(ITEMS_PER_BLOCK) {
-            None | Some(Value::None) => None,
-            Some(number) => match number.as_u64() {
-                Some(number) if number > 0 => Some(number),
-                _ => {
-                    let detail = format!(
-                        "its number of items per block is {}, expected at least 1",
-                        what(number)
-                    );
-                    return Err(error(schunk, ErrorKind::InvalidData, OPEN, detail));
-                }
-            },
-        };
+        let items_per_block = meta.get(ITEMS_PER_BLOCK).filter(|number| **number != Value::None);
+        let items_per_block = items_per_block.map(|number| {
+            number.as_u64().filter(|number| *number > 0).ok_or_else(|| {
+                let found = what(number);
+                let detail =
+                    format!("its number of items per block is {found}, expected at least 1");
+                error(schunk, ErrorKind::InvalidData, OPEN, detail)
+            })
+        });
+        let items_per_block = items_per_block.transpose()?;
         let lengths = kept_lengths(schunk)?;
         let starts = lengths.and_then(|lengths| starts_of(schunk, &lengths).ok());
         let starts = starts.map(OnceLock::from).unwrap_or_default();
@@ -372,50 +371,45 @@ fn batch(schunk: &SChunk, format: &Format, index: usize) -> Result<Vec<Value>> {
     if index >= schunk.nchunks() {
         return Err(no_batch(schunk, READ, index));
     }
+    let blocks = schunk.blocks(index)?;
+    let mut left = max_values_memory(schunk, index, blocks.as_bytes().len())?;
     let mut items = Vec::new();
-    match format {
-        Format::Msgpack => {
-            let blocks = schunk.blocks(index)?;
-            let mut left = max_values_memory(schunk, index, blocks.as_bytes().len())?;
-            for (block, bytes) in blocks.iter().enumerate() {
-                let place = || format!("block {block} of batch {index}");
-                let value = decode(schunk, bytes, left, place)?;
-                left = left.saturating_sub(Value::MEMORY * value.count());
-                items.append(&mut list(schunk, index, block, value)?);
-            }
-        }
-        #[cfg(feature = "arrow")]
-        Format::Arrow(field) => {
-            for (block, bytes) in schunk.blocks(index)?.iter().enumerate() {
-                let field = field.as_ref();
-                items.append(&mut arrow_values(schunk, field, index, block, bytes.to_vec())?);
-            }
-        }
+    for (block, bytes) in blocks.iter().enumerate() {
+        items.append(&mut format.decode(schunk, (index, block), bytes, &mut left)?);
     }
     Ok(items)
 }
 
-fn block_items(schunk: &SChunk, format: &Format, batch: usize, block: usize) -> Result<Vec<Value>> {
-    match format {
-        Format::Msgpack => {
-            let bytes = schunk.block(batch, block)?;
-            let max = max_values_memory(schunk, batch, bytes.len())?;
-            let place = || format!("block {block} of batch {batch}");
-            list(schunk, batch, block, decode(schunk, &bytes, max, place)?)
+impl Format {
+    /// The items of a block. Values of msgpack may take `left` bytes of memory.
+    fn decode(
+        &self,
+        schunk: &SChunk,
+        (batch, block): (usize, usize),
+        bytes: &[u8],
+        left: &mut u64,
+    ) -> Result<Vec<Value>> {
+        match self {
+            Self::Msgpack => {
+                let place = || format!("block {block} of batch {batch}");
+                let value = decode(schunk, bytes, *left, place)?;
+                *left = left.saturating_sub(Value::MEMORY * value.count());
+                match value {
+                    Value::List(items) => Ok(items),
+                    _ => Err(no_list(schunk, batch, block)),
+                }
+            }
+            #[cfg(feature = "arrow")]
+            Self::Arrow(field) => {
+                // A few bytes can represent any number of nulls, or be repeated.
+                let mut left = max_read_of(schunk, bytes.len() as u64);
+                let items = ipc::block_array(bytes.to_vec(), field.as_ref()).and_then(|array| {
+                    let column = ipc::column(array.data_type());
+                    values::values_of(field.as_ref().unwrap_or(&column), &array, &mut left)
+                });
+                items.map_err(|(kind, detail)| in_block(schunk, batch, block, kind, &detail))
+            }
         }
-        #[cfg(feature = "arrow")]
-        Format::Arrow(field) => {
-            let bytes = schunk.block(batch, block)?;
-            arrow_values(schunk, field.as_ref(), batch, block, bytes)
-        }
-    }
-}
-
-/// The items of a block with a list.
-fn list(schunk: &SChunk, batch: usize, block: usize, value: Value) -> Result<Vec<Value>> {
-    match value {
-        Value::List(items) => Ok(items),
-        _ => Err(no_list(schunk, batch, block)),
     }
 }
 
@@ -468,7 +462,6 @@ fn kept_lengths(schunk: &SChunk) -> Result<Option<Vec<u64>>> {
     Ok(lengths.filter(|lengths| lengths.len() == schunk.nchunks()))
 }
 
-/// How the items are serialized with Arrow.
 #[cfg(feature = "arrow")]
 fn arrow_format(schunk: &SChunk, meta: &Value) -> Result<Format> {
     let field = match meta.get(ARROW_SCHEMA) {
@@ -493,25 +486,6 @@ fn arrow_format(schunk: &SChunk, _: &Value) -> Result<Format> {
     Err(error(schunk, ErrorKind::Unsupported, OPEN, "its items are serialized with Arrow"))
 }
 
-/// The items of a block that is serialized with Arrow.
-#[cfg(feature = "arrow")]
-fn arrow_values(
-    schunk: &SChunk,
-    field: Option<&Field>,
-    batch: usize,
-    block: usize,
-    bytes: Vec<u8>,
-) -> Result<Vec<Value>> {
-    // A few bytes can represent any number of nulls, or be repeated.
-    let mut left = max_read_of(schunk, bytes.len() as u64);
-    let items = ipc::block_array(bytes, field).and_then(|array| {
-        let column = ipc::column(array.data_type());
-        values::values_of(field.unwrap_or(&column), &array, &mut left)
-    });
-    items.map_err(|(kind, detail)| in_block(schunk, batch, block, kind, &detail))
-}
-
-/// The error of a block.
 #[cfg(feature = "arrow")]
 pub(crate) fn in_block(
     schunk: &SChunk,

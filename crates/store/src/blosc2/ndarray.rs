@@ -80,28 +80,22 @@ impl<T: Element> FromItems for Vec<T> {
 #[derive(Debug, Clone)]
 pub struct Selection(Vec<(u64, Option<u64>)>);
 
-impl From<RangeFull> for Selection {
-    fn from(_: RangeFull) -> Self {
-        Self(Vec::new())
-    }
+macro_rules! from_ranges {
+    ($($type:ty, $range:ident => $ranges:expr;)*) => {
+        $(impl From<$type> for Selection {
+            fn from($range: $type) -> Self {
+                Self($ranges)
+            }
+        })*
+    };
 }
 
-impl From<Range<u64>> for Selection {
-    fn from(range: Range<u64>) -> Self {
-        [range].into()
-    }
-}
-
-impl From<RangeFrom<u64>> for Selection {
-    fn from(range: RangeFrom<u64>) -> Self {
-        Self(vec![(range.start, None)])
-    }
-}
-
-impl From<RangeTo<u64>> for Selection {
-    fn from(range: RangeTo<u64>) -> Self {
-        Self(vec![(0, Some(range.end))])
-    }
+from_ranges! {
+    RangeFull, _range => Vec::new();
+    Range<u64>, range => vec![(range.start, Some(range.end))];
+    RangeFrom<u64>, range => vec![(range.start, None)];
+    RangeTo<u64>, range => vec![(0, Some(range.end))];
+    &[Range<u64>], ranges => ranges.iter().map(|range| (range.start, Some(range.end))).collect();
 }
 
 impl<const N: usize> From<[Range<u64>; N]> for Selection {
@@ -113,12 +107,6 @@ impl<const N: usize> From<[Range<u64>; N]> for Selection {
 impl From<Vec<Range<u64>>> for Selection {
     fn from(ranges: Vec<Range<u64>>) -> Self {
         ranges[..].into()
-    }
-}
-
-impl From<&[Range<u64>]> for Selection {
-    fn from(ranges: &[Range<u64>]) -> Self {
-        Self(ranges.iter().map(|range| (range.start, Some(range.end))).collect())
     }
 }
 

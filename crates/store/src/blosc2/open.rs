@@ -21,34 +21,43 @@ fn shared(source: impl ReadAt + Send + Sync + 'static) -> Source {
     ReadOnly::new(Arc::new(source))
 }
 
+type Opener = dyn FnOnce(&Limits) -> Result<Frame<Source>, blosc2_format::Error> + Send;
+
+fn frame_in(source: impl ReadAt + Send + Sync + 'static) -> Box<Opener> {
+    Box::new(move |limits| Frame::open(shared(source), limits))
+}
+
+fn frame_of<F: Folder<File: Send + Sync + 'static> + 'static>(folder: F) -> Box<Opener> {
+    Box::new(move |limits| Frame::open_directory(Shared(folder), limits))
+}
+
 /// What a super-chunk is opened from: a path, a frame in memory, a source of bytes or a directory.
-#[derive(Debug)]
 pub struct Target {
-    place: Place,
+    /// `None` for a path.
+    open: Option<Box<Opener>>,
     path: Option<PathBuf>,
 }
 
-#[derive(Debug)]
-enum Place {
-    Path(PathBuf),
-    Source(Source),
-    Folder(Sources),
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 impl Target {
     /// A frame in a source of bytes.
     pub fn storage(source: impl ReadAt + Send + Sync + 'static) -> Self {
-        Self { place: Place::Source(shared(source)), path: None }
+        Self { open: Some(frame_in(source)), path: None }
     }
 
     /// A frame in an open file, with the path for errors.
     pub fn file(file: File, path: impl AsRef<Path>) -> Self {
-        Self { place: Place::Source(shared(file)), path: Some(path.as_ref().to_owned()) }
+        Self { open: Some(frame_in(file)), path: Some(path.as_ref().to_owned()) }
     }
 
     /// A sparse frame in a directory.
     pub fn folder<F: Folder<File: Send + Sync + 'static> + 'static>(folder: F) -> Self {
-        Self { place: Place::Folder(Sources::new(folder)), path: None }
+        Self { open: Some(frame_of(folder)), path: None }
     }
 }
 
@@ -62,7 +71,7 @@ macro_rules! from_paths {
     ($($type:ty),*) => {
         $(impl From<$type> for Target {
             fn from(path: $type) -> Self {
-                Self { place: Place::Path(PathBuf::from(path)), path: None }
+                Self { open: None, path: Some(PathBuf::from(path)) }
             }
         })*
     };
@@ -72,15 +81,6 @@ from_paths!(&str, String, &Path, &PathBuf, PathBuf);
 
 /// A directory whose files have one type.
 #[derive(Debug)]
-struct Sources(Box<dyn Folder<File = Source>>);
-
-impl Sources {
-    fn new<F: Folder<File: Send + Sync + 'static> + 'static>(folder: F) -> Self {
-        Self(Box::new(Shared(folder)))
-    }
-}
-
-#[derive(Debug)]
 struct Shared<F>(F);
 
 impl<F: Folder<File: Send + Sync + 'static>> Folder for Shared<F> {
@@ -88,26 +88,6 @@ impl<F: Folder<File: Send + Sync + 'static>> Folder for Shared<F> {
 
     fn open(&self, name: &str) -> io::Result<Source> {
         Ok(shared(self.0.open(name)?))
-    }
-
-    fn names(&self) -> io::Result<Vec<String>> {
-        self.0.names()
-    }
-
-    fn version(&self, name: &str) -> io::Result<Option<String>> {
-        self.0.version(name)
-    }
-
-    fn request_cost(&self) -> u64 {
-        self.0.request_cost()
-    }
-}
-
-impl Folder for Sources {
-    type File = Source;
-
-    fn open(&self, name: &str) -> io::Result<Source> {
-        self.0.open(name)
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
@@ -153,37 +133,30 @@ impl OpenOptions {
     /// # Errors
     /// Fails with the errors of [opening a container](crate#opening-a-container).
     pub fn open(&self, target: impl Into<Target>) -> Result<SChunk> {
-        let Target { place, path } = target.into();
-        let (place, path) = match place {
-            Place::Path(path) => (self.at_path(&path)?, Some(path)),
-            place => (place, path),
-        };
-        let frame = match place {
-            Place::Source(source) => Frame::open(source, &self.limits),
-            Place::Folder(folder) => Frame::open_directory(folder, &self.limits),
-            Place::Path(_) => unreachable!("it was opened before"),
-        };
-        let opened = frame.map_err(|error| Error::from_frame(OPEN, error));
-        let opened =
-            opened.and_then(|frame| SChunk::new(frame, self.limits, self.max_read, path.clone()));
-        opened.map_err(|error| match &path {
+        let Target { open, path } = target.into();
+        let at = |error: Error| match &path {
             Some(path) => error.at(path),
             None => error,
-        })
+        };
+        let open = open.map_or_else(|| at_path(path.as_deref().unwrap_or(Path::new(""))), Ok)?;
+        let frame = open(&self.limits).map_err(|error| Error::from_frame(OPEN, error));
+        let opened =
+            frame.and_then(|frame| SChunk::new(frame, self.limits, self.max_read, path.clone()));
+        opened.map_err(at)
     }
+}
 
-    fn at_path(&self, path: &Path) -> Result<Place> {
-        let io = |error| Error::of_io(OPEN, error).at(path);
-        if path.join(directory::INDEX).exists() {
-            return Ok(Place::Folder(Sources::new(Disk(path.to_owned()))));
-        }
-        // Opening a pipe would block.
-        if !std::fs::metadata(path).map_err(io)?.is_file() {
-            let error = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
-            return Err(io(error));
-        }
-        Ok(Place::Source(shared(File::open(path).map_err(io)?)))
+fn at_path(path: &Path) -> Result<Box<Opener>> {
+    let io = |error| Error::of_io(OPEN, error).at(path);
+    if path.join(directory::INDEX).exists() {
+        return Ok(frame_of(Disk(path.to_owned())));
     }
+    // Opening a pipe would block.
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+        return Err(io(error));
+    }
+    Ok(frame_in(File::open(path).map_err(io)?))
 }
 
 impl SChunk {

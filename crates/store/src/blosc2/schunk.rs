@@ -1,7 +1,7 @@
 //! Super-chunks: chunks, data and metalayers.
 
 use std::io::{self, Read};
-use std::ops::{Bound, Range, RangeBounds};
+use std::ops::{Range, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,6 +11,7 @@ use blosc2_format::frame::{BlockReader, Frame, Metalayer, Offset};
 use super::element::items_of;
 use super::source::Source;
 use super::{Element, Error, ErrorKind, Limits, Result, Special, Value};
+use crate::ranges::range_of;
 
 /// The bytes that a read may allocate for a file of any size, and for each stored byte.
 const PLAUSIBLE: u64 = 1 << 30;
@@ -270,16 +271,7 @@ impl SChunk {
             return Err(self.error(ErrorKind::TypeMismatch, DOING, detail));
         }
         let items = self.nbytes() / size;
-        let start = match range.start_bound() {
-            Bound::Included(&start) => start,
-            Bound::Excluded(&start) => start.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&end) => end.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => items,
-        };
+        let Range { start, end } = range_of(&range, items);
         if start > end || end > items {
             let detail = format!("there are {items} items, asked for {start}..{end}");
             return Err(self.error(ErrorKind::OutOfBounds, DOING, detail));

@@ -93,17 +93,11 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
 
     /// Returns the table. It does not contain the collected rows yet.
     pub fn table(&self) -> &CTable {
-        match &self.table {
-            Some(table) => table.borrow(),
-            None => unreachable!("only `finish` takes it"),
-        }
+        self.table.as_ref().expect("only `finish` takes it").borrow()
     }
 
     fn table_mut(&mut self) -> &mut CTable {
-        match &mut self.table {
-            Some(table) => table.borrow_mut(),
-            None => unreachable!("only `finish` takes it"),
-        }
+        self.table.as_mut().expect("only `finish` takes it").borrow_mut()
     }
 
     /// Returns the number of rows that are collected and not yet written.
@@ -168,13 +162,13 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
         // The drop does not write the rows again.
         self.rows.clear();
         let table = self.table.take();
-        flushed.map(|()| table.unwrap_or_else(|| unreachable!("it is taken here")))
+        flushed.map(|()| table.expect("it is taken here"))
     }
 
     /// Returns the table, and discards the collected rows: they are not written.
     pub fn into_inner(mut self) -> T {
         self.rows.clear();
-        self.table.take().unwrap_or_else(|| unreachable!("only `finish` and this take it"))
+        self.table.take().expect("only `finish` and this take it")
     }
 
     fn collect(&mut self, mut new: Vec<Encoded<'_>>, stale: Vec<String>) -> Result<()> {

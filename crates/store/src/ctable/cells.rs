@@ -6,7 +6,7 @@ use std::mem;
 use crate::blosc2::{Dtype, Error, ErrorKind, Result, Value};
 
 use super::WRITE;
-use crate::tag::{reserve_rows, weight};
+use crate::tag::{Doing, reserve_rows, weight};
 
 /// The cells of a column: what a caller passes, what is written, and what is read.
 #[derive(Debug, Clone)]
@@ -41,7 +41,6 @@ impl Default for Texts<'_> {
 }
 
 impl Cells<'_> {
-    /// The memory that they take, in bytes.
     pub(super) fn nbytes(&self) -> u64 {
         match self {
             Self::Items { bytes, .. } => bytes.len() as u64,
@@ -173,9 +172,7 @@ impl<'a> Encoded<'a> {
             Cells::Items { dtype, bytes } => {
                 let size = bytes.len().checked_div(self.rows).unwrap_or(0);
                 // The caller has checked the memory.
-                let picked = reserve_rows(rows.len(), Some(size), u64::MAX);
-                let mut picked =
-                    picked.map_err(|(kind, detail)| Error::new(kind, WRITE, detail))?;
+                let mut picked = reserve_rows(rows.len(), Some(size), u64::MAX).doing(WRITE)?;
                 for row in rows {
                     picked.extend_from_slice(&bytes[row * size..(row + 1) * size]);
                 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use crate::blosc2::{
-    Dtype, Element, Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, Value,
+    Dtype, Element, Error, ErrorKind, Limits, NDArray, OpenOptions, Result, SChunk, Threads, Value,
 };
 use serde::Serialize;
 
@@ -13,16 +13,15 @@ use super::cells::{Cells, Encoded, Texts};
 use super::column::{Column, Content, Nulls, Stored};
 use super::data::Data;
 use super::encode::{default_of, encode, failed};
-use super::json::Fault;
 use super::live::unit_of;
 use super::rows::{Picked, Rows};
 use super::schema;
 use super::spec::{Grid, MAKE, Part, Schema, check_names, new_column, parts};
 use super::summary::{EPOCH, INDEXES, Kept};
-use super::{CTable, Leaves, LeavesMut, OPEN, WRITE, json};
+use super::{CTable, Leaves, OPEN, WRITE, json};
 use crate::item_type::{BATCH_ROWS, row_size};
-use crate::limits::options_of;
-use crate::tag::{error, reserve_rows};
+use crate::limits::copy_or_new;
+use crate::tag::{Doing, Fault, error, reserve_rows};
 use crate::{EmbedStore, ItemKind, ItemType, TreeStore};
 
 /// Maximum rows by which the room for rows grows at once, as in Python.
@@ -35,15 +34,8 @@ const COMPUTED: &str = "computed_columns";
 /// Whether a table has summaries of its columns, and whether they were written once.
 const SUMMARIES: &str = "create_summary_index";
 const SUMMARIZED: &str = "summary_indexes_built";
-
-/// What a change makes invalid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    /// Values: indexes of all columns.
-    Values,
-    /// Which rows are live.
-    Visibility,
-}
+/// The metalayer with the number of deletions. Indexes stay valid.
+const VISIBILITY: &str = "visibility_epoch";
 
 /// The parts of a new table, the ones that identify it last.
 pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
@@ -67,17 +59,15 @@ pub(crate) fn new_parts(schema: &Schema, root: &str) -> Result<Vec<Part>> {
     }
     all.push(("/_valid_rows".to_owned(), "b2nd", grid.marks(schema.capacity(), false)?));
     let entries: Vec<Value> = columns.iter().map(|column| column.entry.clone()).collect();
-    let others = [(SUMMARIES, true.into()), (SUMMARIZED, false.into())]
-        .map(|(name, value): (&str, Value)| (name.into(), value));
-    check_schema(entries.clone(), &others)
-        .map_err(|(kind, detail)| Error::new(kind, MAKE, detail))?;
+    let others = Value::from([(SUMMARIES, true.into()), (SUMMARIZED, false.into())]);
+    check_schema(entries.clone(), &others).doing(MAKE)?;
     all.push(("/_meta".to_owned(), "b2f", meta(&text_of(entries, &others))?));
     Ok(all)
 }
 
 /// The super-chunk that identifies a table.
 fn meta(schema: &str) -> Result<SChunk> {
-    let mut meta = OpenOptions::new().chunksize(16 << 20).create_new(true).open(Vec::new())?;
+    let mut meta = copy_or_new(None)?;
     let mut vlmeta = meta.vlmeta_mut();
     vlmeta.set_value("kind", "ctable")?;
     vlmeta.set_value("version", &1)?;
@@ -86,10 +76,9 @@ fn meta(schema: &str) -> Result<SChunk> {
 }
 
 /// The JSON of a schema.
-pub(super) fn text_of(columns: Vec<Value>, others: &[(Value, Value)]) -> String {
+pub(super) fn text_of(columns: Vec<Value>, others: &Value) -> String {
     let masked = |entry: &&Value| entry.get("null_storage").and_then(Value::as_str) == Some("mask");
-    let nested = others.iter().find(|(key, _)| key.as_str() == Some("metadata"));
-    let nested = nested.and_then(|(_, metadata)| metadata.get("nested"));
+    let nested = others.get("metadata").and_then(|metadata| metadata.get("nested"));
     // The first version whose readers know everything that the table uses.
     let version = match columns.iter().find(masked) {
         Some(_) => 3,
@@ -98,7 +87,9 @@ pub(super) fn text_of(columns: Vec<Value>, others: &[(Value, Value)]) -> String 
     };
     let columns = ("columns".into(), Value::List(columns));
     let mut schema = vec![("version".into(), version.into()), columns];
-    schema.extend(others.iter().cloned());
+    if let Value::Map(others) = others {
+        schema.extend(others.iter().cloned());
+    }
     let mut text = String::new();
     // Only values that were read from JSON, or checked when a column was created.
     let _ = json::write(&Value::Map(schema), &mut text);
@@ -117,10 +108,9 @@ fn check_rows(rows: u64, chunk: u64) -> Result<(), String> {
 }
 
 /// Checks that readers can read the schema, also when [`CTable::finish`] has added the number of rows.
-fn check_schema(columns: Vec<Value>, others: &[(Value, Value)]) -> Result<(), Fault> {
-    let mut others = others.to_vec();
-    others.retain(|(key, _)| key.as_str() != Some(NROWS));
-    others.push((NROWS.into(), u64::MAX.into()));
+fn check_schema(columns: Vec<Value>, others: &Value) -> Result<(), Fault> {
+    let mut others = others.clone();
+    set(&mut others, NROWS, u64::MAX.into());
     match schema::parse(&text_of(columns, &others)) {
         Ok(_) => Ok(()),
         Err((ErrorKind::TooLarge, detail)) => Err((ErrorKind::TooLarge, detail)),
@@ -164,14 +154,9 @@ impl CTable {
     ///   or the schema has more than 16 MiB as JSON, or takes more than 96 MiB of memory;
     /// - the errors of [creating a container](crate#creating-a-container).
     pub fn create(path: impl AsRef<Path>, schema: &Schema) -> Result<Self> {
-        let path = path.as_ref();
         // First, so that nothing is created if the schema is invalid.
         let parts = new_parts(schema, "")?;
-        let mut store = TreeStore::create(path)?;
-        for (key, ending, schunk) in &parts {
-            LeavesMut::put(&mut store, key, ending, schunk)?;
-        }
-        Self::for_changes(store, "").map(|table| table.with_params_of(schema))
+        Self::new_in(TreeStore::create(path)?, schema, &parts)
     }
 
     /// Creates an empty table in memory. Python: `CTable(row_type)`.
@@ -179,9 +164,12 @@ impl CTable {
     /// # Errors
     /// Fails with the errors of [`create`](Self::create).
     pub fn in_memory(schema: &Schema) -> Result<Self> {
-        let mut store = EmbedStore::in_memory()?;
-        for (key, _, schunk) in new_parts(schema, "")? {
-            store.insert(&key, &schunk)?;
+        Self::new_in(EmbedStore::in_memory()?, schema, &new_parts(schema, "")?)
+    }
+
+    fn new_in(mut store: impl Leaves + 'static, schema: &Schema, parts: &[Part]) -> Result<Self> {
+        for (key, ending, schunk) in parts {
+            store.put(key, ending, schunk)?;
         }
         Self::for_changes(store, "").map(|table| table.with_params_of(schema))
     }
@@ -217,7 +205,7 @@ impl CTable {
 
     pub(crate) fn for_changes(leaves: impl Leaves + 'static, root: &str) -> Result<Self> {
         let table = Self::with_parts(leaves, root, true)?;
-        if table.other("source_bindings_version").is_some() {
+        if table.others.get("source_bindings_version").is_some() {
             let detail = "its columns are references to arrays elsewhere, which are not changed";
             return Err(Error::new(ErrorKind::Unsupported, OPEN, detail));
         }
@@ -236,6 +224,36 @@ impl CTable {
     /// was opened from a contiguous frame in memory.
     pub fn is_writable(&self) -> bool {
         self.parts.writable
+    }
+
+    /// Sets the number of threads that compress and decompress the columns, those that are already open and others. Default:
+    /// 1, except that a new table compresses a column with the number of threads of its
+    /// [parameters](ItemType::cparams). Files do not store the number. `threads` is a number or a [`Threads`] value; see
+    /// [`CParams::threads`](blosc2::CParams::threads).
+    ///
+    /// ```
+    /// use blosc2::Threads;
+    /// use blosc2_store::{CTable, Data, ItemKind, Schema};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("numbers.b2d");
+    /// # CTable::create(&path, &Schema::new().column("n", ItemKind::Int64))?.finish()?;
+    /// let mut table = CTable::open_rw(&path)?;
+    /// table.set_threads(Threads::auto())?;
+    /// table.append([("n", Data::items(&(0..100_000).collect::<Vec<i64>>()))])?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of a column.
+    pub fn set_threads(&mut self, threads: impl Into<Threads>) -> Result<()> {
+        let threads = threads.into();
+        self.parts.threads = Some(threads);
+        let opened = self.columns.iter_mut().filter_map(|column| column.stored.get_mut());
+        for stored in opened {
+            stored.set_threads(threads)?;
+        }
+        Ok(())
     }
 
     /// Returns the table as a contiguous frame, with all rows, including deleted rows. Python: `to_cframe`.
@@ -346,7 +364,7 @@ impl CTable {
                 encoded.push(None);
                 continue;
             };
-            let ready = self.encode_for(index, data, later)?;
+            let ready = self.encode(index, data, later)?;
             let (first, expected) = *rows.get_or_insert((index, ready.rows));
             if ready.rows != expected {
                 let [first, name] = [first, index].map(|index| self.columns[index].name());
@@ -369,7 +387,7 @@ impl CTable {
                     self.filler(index, rows, given)?
                 }
                 None => {
-                    self.encode_for(index, default_of(&self.columns[index], rows, given)?, later)?
+                    self.encode(index, default_of(&self.columns[index], rows, given)?, later)?
                 }
             });
         }
@@ -388,7 +406,8 @@ impl CTable {
                 return Ok(None);
             };
             let nulls = rows.nulls.as_deref().map(Cow::Borrowed);
-            self.encode(index, Data { cells: Cells::Texts(texts.borrowed()), nulls }).map(Some)
+            self.encode(index, Data { cells: Cells::Texts(texts.borrowed()), nulls }, false)
+                .map(Some)
         });
         let coded = coded.collect::<Result<Vec<_>>>()?;
         let rows = rows.iter().zip(&coded).map(|(rows, coded)| coded.as_ref().unwrap_or(rows));
@@ -426,7 +445,7 @@ impl CTable {
             self.stored_mut(index)?.check_rows(start)?;
         }
         let capacity = self.capacity_for(start + count)?;
-        self.begin(Change::Values, stale)?;
+        self.begin(EPOCH, stale)?;
         self.summaries.kept.retain(|name, kept| {
             let column = self.columns.iter().find(|column| column.name() == name);
             let array =
@@ -501,8 +520,8 @@ impl CTable {
     pub fn update(&mut self, name: &str, rows: impl Into<Rows>, data: Data<'_>) -> Result<()> {
         self.check_writable()?;
         let index = self.stored_index(name)?;
-        let picked = rows.into().resolve(self.nrows(), WRITE)?;
-        let mut encoded = self.encode(index, data)?;
+        let picked = rows.into().resolve(self.nrows()).doing(WRITE)?;
+        let mut encoded = self.encode(index, data, false)?;
         if encoded.rows as u64 != picked.len() {
             let (found, expected) = (encoded.rows, picked.len());
             let detail = format!("there are data for {found} rows, expected {expected}");
@@ -528,7 +547,7 @@ impl CTable {
         let places = self.places_of(rows)?;
         self.stored_mut(index)?.check_rows(places.last().map_or(0, |last| last + 1))?;
         let stale = self.computed_from(self.columns[index].name());
-        self.begin(Change::Values, &stale)?;
+        self.begin(EPOCH, &stale)?;
         if let Some(kept) = self.summaries.kept.get_mut(self.columns[index].name()) {
             kept.forget(places.iter().copied());
         }
@@ -552,7 +571,7 @@ impl CTable {
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn delete_rows(&mut self, rows: impl Into<Rows>) -> Result<u64> {
         self.check_writable()?;
-        let mut picked = rows.into().resolve(self.nrows(), WRITE)?;
+        let mut picked = rows.into().resolve(self.nrows()).doing(WRITE)?;
         if let Picked::At(rows) = &mut picked {
             rows.sort_unstable();
             rows.dedup();
@@ -565,7 +584,7 @@ impl CTable {
         for index in 0..self.stored_len() {
             self.stored_mut(index)?.check_rows(before)?;
         }
-        self.begin(Change::Visibility, &[])?;
+        self.begin(VISIBILITY, &[])?;
         self.live.remove(&places)?;
         let end = self.live.end()?;
         if end < before {
@@ -597,10 +616,9 @@ impl CTable {
     /// - the errors of [`values`](Self::values) and of [changing a container](crate#changing-a-container).
     pub fn compact(&mut self) -> Result<()> {
         self.check_writable()?;
-        let live = self.nrows();
-        if self.live.end()? != live {
+        let end = self.live.end()?;
+        if end != self.nrows() {
             // A column that cannot be read is an error before any column is changed.
-            let end = self.live.end()?;
             for index in 0..self.stored_len() {
                 self.stored_mut(index)?.check_rows(end)?;
                 let column = &self.columns[index];
@@ -608,7 +626,7 @@ impl CTable {
                     stored.check_content(column, &self.live)?;
                 }
             }
-            self.begin(Change::Values, &[])?;
+            self.begin(EPOCH, &[])?;
             for index in 0..self.stored_len() {
                 self.summarize_again(index);
             }
@@ -784,8 +802,7 @@ impl CTable {
             self.columns.insert(index, renamed);
         }
         let others = self.others.clone();
-        for (key, list) in &mut self.others {
-            let (Some(MATERIALIZED), Value::List(entries)) = (key.as_str(), list) else { continue };
+        if let Some(entries) = materialized(&mut self.others) {
             entries.retain_mut(|entry| {
                 if name_of(entry) != Some(&old.name) {
                     return true;
@@ -837,11 +854,8 @@ impl CTable {
 
     fn change_attributes<R>(&mut self, change: impl FnOnce(&mut SChunk) -> Result<R>) -> Result<R> {
         self.check_writable()?;
-        let mut schunk = match self.parts.get("/_vlmeta", "b2f")? {
-            // A copy, so that a failed change leaves the file as it was.
-            Some(schunk) => options_of(&schunk).write(true).open(schunk.to_cframe()?)?,
-            None => OpenOptions::new().chunksize(16 << 20).create_new(true).open(Vec::new())?,
-        };
+        // A copy, so that a failed change leaves the file as it was.
+        let mut schunk = copy_or_new(self.parts.get("/_vlmeta", "b2f")?.as_ref())?;
         let changed = change(&mut schunk)?;
         self.changed = true;
         self.parts.put("/_vlmeta", "b2f", &schunk)?;
@@ -886,9 +900,10 @@ impl CTable {
         let old = self.others.clone();
         let mut rewritten = false;
         if catalog.is_some() {
-            rewritten |= self.set_other(SUMMARIZED, true.into());
+            rewritten |= set(&mut self.others, SUMMARIZED, true.into());
         }
-        rewritten |= self.set_other(NROWS, self.nrows().into());
+        let nrows = self.nrows();
+        rewritten |= set(&mut self.others, NROWS, nrows.into());
         let text = rewritten.then(|| self.schema_text());
         if text.is_some() || catalog.is_some() {
             self.changed = true;
@@ -936,19 +951,9 @@ impl CTable {
         Ok(())
     }
 
-    /// Sets an entry of the schema. Returns whether it had another value.
-    fn set_other(&mut self, name: &str, value: Value) -> bool {
-        match self.others.iter_mut().rfind(|(key, _)| key.as_str() == Some(name)) {
-            Some((_, old)) if *old == value => return false,
-            Some((_, old)) => *old = value,
-            None => self.others.push((name.into(), value)),
-        }
-        true
-    }
-
     /// Whether the table stores summaries of its columns.
     fn has_summaries(&self) -> bool {
-        self.parts.leaves.has_indexes() && self.other(SUMMARIES) != Some(&Value::Bool(false))
+        self.parts.leaves.has_indexes() && self.others.get(SUMMARIES) != Some(&Value::Bool(false))
     }
 
     /// Reads the stored summaries before a change makes them stale. As in Python, a table gets its summaries once, and
@@ -958,7 +963,7 @@ impl CTable {
             return;
         }
         self.summaries.loaded = true;
-        let is_first = self.other(SUMMARIZED) != Some(&Value::Bool(true));
+        let is_first = self.others.get(SUMMARIZED) != Some(&Value::Bool(true));
         let catalog = self.schema.meta.vlmeta().value(INDEXES).ok().flatten();
         for index in 0..self.stored_len() {
             // A damaged column does not prevent changes of others.
@@ -1081,30 +1086,23 @@ impl CTable {
         Ok(())
     }
 
-    /// Marks in the file what the change makes invalid: the stored number of rows, indexes, and computed columns.
-    fn begin(&mut self, change: Change, stale: &[String]) -> Result<()> {
+    /// Marks in the file what a change makes invalid: the stored number of rows, indexes, and computed columns. `epoch` is
+    /// the metalayer that counts such changes.
+    fn begin(&mut self, epoch: &str, stale: &[String]) -> Result<()> {
         self.load_summaries();
         self.changed = true;
-        let mut rewritten = self.other(NROWS).is_some();
         let others = self.others.clone();
-        self.others.retain(|(key, _)| key.as_str() != Some(NROWS));
-        for (key, list) in &mut self.others {
-            let (Some(MATERIALIZED), Value::List(entries)) = (key.as_str(), list) else { continue };
-            for entry in entries {
-                if stale.iter().any(|stale| name_of(entry) == Some(stale)) {
-                    rewritten |= set(entry, "stale", true.into());
-                }
+        let mut rewritten = remove(&mut self.others, NROWS);
+        for entry in materialized(&mut self.others).into_iter().flatten() {
+            if stale.iter().any(|stale| name_of(entry) == Some(stale)) {
+                rewritten |= set(entry, "stale", true.into());
             }
         }
         let text = rewritten.then(|| self.schema_text());
         let noted = self.schema.meta.transaction(|meta| {
-            let epoch = match change {
-                Change::Values => EPOCH,
-                Change::Visibility => "visibility_epoch",
-            };
             let mut indexes = meta.vlmeta().value(INDEXES)?;
             let mut marked = false;
-            if let (Change::Values, Some(Value::Map(entries))) = (change, &mut indexes) {
+            if let (EPOCH, Some(Value::Map(entries))) = (epoch, &mut indexes) {
                 for (_, entry) in entries {
                     marked |= set(entry, "stale", true.into());
                 }
@@ -1138,9 +1136,8 @@ impl CTable {
 
     /// Checks that readers can read the schema of these columns.
     fn check_schema<'a>(&self, columns: impl Iterator<Item = &'a Column>) -> Result<()> {
-        let checked =
-            check_schema(columns.map(|column| column.entry.clone()).collect(), &self.others);
-        checked.map_err(|(kind, detail)| Error::new(kind, WRITE, detail))
+        let entries = columns.map(|column| column.entry.clone());
+        check_schema(entries.collect(), &self.others).doing(WRITE)
     }
 
     fn write_schema(&mut self) -> Result<()> {
@@ -1151,31 +1148,24 @@ impl CTable {
 
     fn remove_index(&mut self, name: &str) -> Result<()> {
         let meta = &mut self.schema.meta;
-        if let Some(Value::Map(mut entries)) = meta.vlmeta().value(INDEXES)? {
-            let before = entries.len();
-            entries.retain(|(key, _)| key.as_str() != Some(name));
-            if entries.len() < before {
-                meta.vlmeta_mut().set_value(INDEXES, &Value::Map(entries))?;
-                let key = format!("/_indexes/{name}");
-                self.parts.remove(&key, "b2nd")?;
-                self.parts.remove_below(&key)?;
-            }
+        let mut indexes = meta.vlmeta().value(INDEXES)?.unwrap_or(Value::None);
+        if remove(&mut indexes, name) {
+            meta.vlmeta_mut().set_value(INDEXES, &indexes)?;
+            let key = format!("/_indexes/{name}");
+            self.parts.remove(&key, "b2nd")?;
+            self.parts.remove_below(&key)?;
         }
         Ok(())
     }
 
-    fn other(&self, name: &str) -> Option<&Value> {
-        self.others.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value)
-    }
-
     /// The entries of columns that Python computes from others.
-    fn computations(&self) -> impl Iterator<Item = &Value> {
-        let lists = [MATERIALIZED, COMPUTED].into_iter().filter_map(|name| self.other(name));
+    pub(super) fn computations(&self) -> impl Iterator<Item = &Value> {
+        let lists = [MATERIALIZED, COMPUTED].into_iter().filter_map(|name| self.others.get(name));
         lists.filter_map(Value::as_list).flatten()
     }
 
     fn is_materialized(&self, name: &str) -> bool {
-        let entries = self.other(MATERIALIZED).and_then(Value::as_list).unwrap_or_default();
+        let entries = self.others.get(MATERIALIZED).and_then(Value::as_list).unwrap_or_default();
         entries.iter().any(|entry| name_of(entry) == Some(name))
     }
 
@@ -1197,33 +1187,25 @@ impl CTable {
 
     fn check_free_of_others(&self, name: &str) -> Result<()> {
         let mut entries = self.computations().filter(|entry| depends(entry, name));
-        match entries.next().and_then(name_of) {
-            Some(other) => {
-                let detail = format!("the column `{other}` is computed from `{name}`");
-                Err(Error::new(ErrorKind::InvalidArgument, WRITE, detail))
-            }
-            None => Ok(()),
-        }
+        let Some(other) = entries.next().and_then(name_of) else { return Ok(()) };
+        let detail = format!("the column `{other}` is computed from `{name}`");
+        Err(Error::new(ErrorKind::InvalidArgument, WRITE, detail))
     }
 
     fn check_new(&self, name: &str) -> Result<()> {
-        match self.column(name) {
-            Some(_) => {
-                let detail = format!("there is already a column `{name}`");
-                Err(Error::new(ErrorKind::AlreadyExists, WRITE, detail))
-            }
-            None => Ok(()),
+        if self.column(name).is_none() {
+            return Ok(());
         }
+        let detail = format!("there is already a column `{name}`");
+        Err(Error::new(ErrorKind::AlreadyExists, WRITE, detail))
     }
 
     pub(super) fn check_writable(&self) -> Result<()> {
-        match self.is_writable() {
-            true => Ok(()),
-            false => {
-                let detail = "the table was opened for reading; `open_rw` opens it for changing";
-                Err(Error::new(ErrorKind::ReadOnly, WRITE, detail))
-            }
+        if self.is_writable() {
+            return Ok(());
         }
+        let detail = "the table was opened for reading; `open_rw` opens it for changing";
+        Err(Error::new(ErrorKind::ReadOnly, WRITE, detail))
     }
 
     /// Number of stored columns, which are the first ones.
@@ -1233,13 +1215,11 @@ impl CTable {
     }
 
     fn stored_index(&self, name: &str) -> Result<usize> {
-        match self.places.get(name).filter(|&&at| at < self.stored_len()) {
-            Some(&index) => Ok(index),
-            None => {
-                let detail = format!("there is no stored column `{name}`");
-                Err(Error::new(ErrorKind::NotFound, WRITE, detail))
-            }
-        }
+        let found = self.places.get(name).copied().filter(|at| *at < self.stored_len());
+        found.ok_or_else(|| {
+            let detail = format!("there is no stored column `{name}`");
+            Error::new(ErrorKind::NotFound, WRITE, detail)
+        })
     }
 
     fn open_column(&self, index: usize) -> Result<()> {
@@ -1257,18 +1237,11 @@ impl CTable {
 
     fn stored_mut(&mut self, index: usize) -> Result<&mut Stored> {
         self.open_column(index)?;
-        match self.columns[index].stored.get_mut() {
-            Some(stored) => Ok(stored),
-            None => unreachable!("the column was opened"),
-        }
-    }
-
-    fn encode<'a>(&self, index: usize, data: Data<'a>) -> Result<Encoded<'a>> {
-        self.encode_for(index, data, false)
+        Ok(self.columns[index].stored.get_mut().expect("the column was opened"))
     }
 
     /// Converts cells, which may be stored `later`.
-    fn encode_for<'a>(&self, index: usize, data: Data<'a>, later: bool) -> Result<Encoded<'a>> {
+    fn encode<'a>(&self, index: usize, data: Data<'a>, later: bool) -> Result<Encoded<'a>> {
         self.open_column(index)?;
         let column = &self.columns[index];
         let stored = column.stored.get();
@@ -1339,13 +1312,35 @@ impl CTable {
     }
 }
 
-fn name_of(entry: &Value) -> Option<&str> {
+pub(super) fn name_of(entry: &Value) -> Option<&str> {
     entry.get("name").and_then(Value::as_str)
 }
 
-fn depends(entry: &Value, name: &str) -> bool {
+/// The names of the columns that a column is computed from.
+pub(super) fn sources(entry: &Value) -> impl Iterator<Item = &str> {
     let sources = entry.get("col_deps").and_then(Value::as_list).unwrap_or_default();
-    sources.iter().any(|source| source.as_str() == Some(name))
+    sources.iter().map(|source| source.as_str().unwrap_or("?"))
+}
+
+fn depends(entry: &Value, name: &str) -> bool {
+    sources(entry).any(|source| source == name)
+}
+
+/// The entries of the columns that are computed from others, and stored.
+fn materialized(others: &mut Value) -> Option<&mut Vec<Value>> {
+    let Value::Map(pairs) = others else { return None };
+    match pairs.iter_mut().rfind(|(key, _)| key.as_str() == Some(MATERIALIZED)) {
+        Some((_, Value::List(entries))) => Some(entries),
+        _ => None,
+    }
+}
+
+/// Removes an entry of a map. Returns whether there was one.
+fn remove(map: &mut Value, name: &str) -> bool {
+    let Value::Map(pairs) = map else { return false };
+    let before = pairs.len();
+    pairs.retain(|(key, _)| key.as_str() != Some(name));
+    pairs.len() < before
 }
 
 /// Sets an entry of a map. Returns whether it had another value.

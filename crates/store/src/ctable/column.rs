@@ -41,7 +41,6 @@ pub struct Column {
 /// How a column represents null rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Nulls {
-    /// The column is not nullable.
     Never,
     /// By a separate mask.
     Mask,
@@ -130,7 +129,6 @@ impl Column {
     }
 }
 
-/// The storage of a column.
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) content: Content,

@@ -8,8 +8,9 @@ use std::str::FromStr;
 use crate::blosc2::{Element, Error, ErrorKind, Result, Value};
 
 use super::CTable;
+use crate::ItemKind;
+use crate::ranges::{intersection, union};
 use crate::tag::shortened;
-use crate::{ItemKind, TimeUnit};
 
 const READ: &str = "find rows of a table";
 const PARSE: &str = "parse a condition";
@@ -51,9 +52,17 @@ pub struct Condition(Node);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    Compare { column: String, comparison: Comparison, value: Value, is_negated: bool },
-    All(Vec<Node>),
-    Any(Vec<Node>),
+    Compare {
+        column: String,
+        comparison: Comparison,
+        value: Value,
+        is_negated: bool,
+    },
+    /// Several conditions. All have to be satisfied, or at least one.
+    Group {
+        all: bool,
+        nodes: Vec<Node>,
+    },
 }
 
 /// A comparison of the value of a column with another value. Used by [`Condition::new`].
@@ -119,18 +128,12 @@ impl Condition {
 
     /// Rows that satisfy both conditions.
     pub fn and(self, other: Self) -> Self {
-        Self(joined(self.0, other.0, Node::All, |node| match node {
-            Node::All(nodes) => Ok(nodes),
-            node => Err(node),
-        }))
+        Self(joined(self.0, other.0, true))
     }
 
     /// Rows that satisfy at least one of the conditions.
     pub fn or(self, other: Self) -> Self {
-        Self(joined(self.0, other.0, Node::Any, |node| match node {
-            Node::Any(nodes) => Ok(nodes),
-            node => Err(node),
-        }))
+        Self(joined(self.0, other.0, false))
     }
 
     /// Returns the names of the columns that are compared, each once, in the order of the condition.
@@ -151,29 +154,27 @@ impl Not for Condition {
 }
 
 /// Two conditions in one list: conditions of the same kind are not nested, so that their number does not matter.
-fn joined(
-    first: Node,
-    second: Node,
-    of: impl Fn(Vec<Node>) -> Node,
-    parts: impl Fn(Node) -> Result<Vec<Node>, Node>,
-) -> Node {
-    let parts = |node| parts(node).unwrap_or_else(|node| vec![node]);
+fn joined(first: Node, second: Node, all: bool) -> Node {
+    let parts = |node| match node {
+        Node::Group { all: joined, nodes } if joined == all => nodes,
+        node => vec![node],
+    };
     let mut nodes = parts(first);
     nodes.extend(parts(second));
-    of(nodes)
+    Node::Group { all, nodes }
 }
 
 impl Node {
     /// The negation of each comparison, in the other combination. Comparisons that a null row leaves open stay open, so
     /// that no row is found because of them.
     fn negated(self) -> Self {
-        let all = |nodes: Vec<Self>| nodes.into_iter().map(Self::negated).collect();
         match self {
             Self::Compare { column, comparison, value, is_negated } => {
                 Self::Compare { column, comparison, value, is_negated: !is_negated }
             }
-            Self::All(nodes) => Self::Any(all(nodes)),
-            Self::Any(nodes) => Self::All(all(nodes)),
+            Self::Group { all, nodes } => {
+                Self::Group { all: !all, nodes: nodes.into_iter().map(Self::negated).collect() }
+            }
         }
     }
 
@@ -181,9 +182,7 @@ impl Node {
         match self {
             Self::Compare { column, .. } if names.contains(&column.as_str()) => {}
             Self::Compare { column, .. } => names.push(column),
-            Self::All(nodes) | Self::Any(nodes) => {
-                nodes.iter().for_each(|node| node.columns(names));
-            }
+            Self::Group { nodes, .. } => nodes.iter().for_each(|node| node.columns(names)),
         }
     }
 }
@@ -225,11 +224,7 @@ impl CTable {
                 let Some(number) = Number::of(value).filter(|_| is_stored) else {
                     return Ok(all());
                 };
-                // As the comparison of the items does.
-                let number = match kind {
-                    ItemKind::Float32 => number.to_single(),
-                    _ => number,
-                };
+                let number = number.as_of(kind);
                 let Some(summary) = self.summary(column)? else { return Ok(all()) };
                 Ok(summary.rows_of(|segment| {
                     let order = |item: &Value| Number::of(item).and_then(|it| it.order(number));
@@ -244,11 +239,13 @@ impl CTable {
                     })
                 }))
             }
-            Node::All(nodes) => nodes.iter().try_fold(all(), |rows: Vec<_>, node| match rows[..] {
-                [] => Ok(rows),
-                _ => Ok(intersection(&rows, &self.candidates(node)?)),
-            }),
-            Node::Any(nodes) => {
+            Node::Group { all: true, nodes } => {
+                nodes.iter().try_fold(all(), |rows: Vec<_>, node| match rows[..] {
+                    [] => Ok(rows),
+                    _ => Ok(intersection(&rows, &self.candidates(node)?)),
+                })
+            }
+            Node::Group { all: false, nodes } => {
                 let mut rows = Vec::new();
                 for node in nodes {
                     rows.extend(self.candidates(node)?);
@@ -265,8 +262,7 @@ impl CTable {
                 let holds = |order| comparison.holds(order) != *is_negated;
                 return self.compared(column, holds, value, rows);
             }
-            Node::All(nodes) => (nodes, true),
-            Node::Any(nodes) => (nodes, false),
+            Node::Group { all, nodes } => (nodes, *all),
         };
         let mut mask = vec![all; (rows.end - rows.start) as usize];
         for node in nodes {
@@ -287,41 +283,32 @@ impl CTable {
     ) -> Result<Vec<bool>> {
         let column = self.find_column(name)?;
         let kind = column.kind();
-        let number = Number::of(value);
+        let number = Number::of(value).map(|number| number.as_of(kind));
         let holds = |item: Number| number.is_some_and(|it| compare(item.order(it)));
-        let int = |item: i64| Number::Int(item.into());
-        macro_rules! compare_integers {
-            ($($kind:pat => $type:ty,)*) => {
+        macro_rules! compare_numbers {
+            ($($kind:pat => $type:ty, $variant:ident;)*) => {
                 match kind {
                     $($kind if number.is_some() => {
-                        let of = |item: $type| Number::Int(item.into());
+                        let of = |item: $type| Number::$variant(item.into());
                         return self.compared_numbers::<$type>(name, rows, of, holds);
                     })*
                     _ => {}
                 }
             };
         }
-        compare_integers! {
-            ItemKind::Int8 => i8,
-            ItemKind::Int16 => i16,
-            ItemKind::Int32 => i32,
-            ItemKind::Int64 | ItemKind::Timestamp { .. } => i64,
-            ItemKind::UInt8 => u8,
-            ItemKind::UInt16 => u16,
-            ItemKind::UInt32 => u32,
-            ItemKind::UInt64 => u64,
+        compare_numbers! {
+            ItemKind::Int8 => i8, Int;
+            ItemKind::Int16 => i16, Int;
+            ItemKind::Int32 => i32, Int;
+            ItemKind::Int64 | ItemKind::Timestamp { .. } => i64, Int;
+            ItemKind::UInt8 => u8, Int;
+            ItemKind::UInt16 => u16, Int;
+            ItemKind::UInt32 => u32, Int;
+            ItemKind::UInt64 => u64, Int;
+            ItemKind::Float32 => f32, Float;
+            ItemKind::Float64 => f64, Float;
         }
         match (kind, value) {
-            (ItemKind::Float32, _) if number.is_some() => {
-                // As NumPy: `float32 == 0.1` is a comparison with the nearest 32-bit float.
-                let number = number.map(Number::to_single);
-                let holds = |item: Number| number.is_some_and(|it| compare(item.order(it)));
-                let of = |item: f32| Number::Float(item.into());
-                return self.compared_numbers::<f32>(name, rows, of, holds);
-            }
-            (ItemKind::Float64, _) if number.is_some() => {
-                return self.compared_numbers::<f64>(name, rows, Number::Float, holds);
-            }
             (ItemKind::Timestamp { unit, timezone }, Value::Str(text)) => {
                 // The values of columns with a time zone are in UTC.
                 let zone = timezone
@@ -335,12 +322,13 @@ impl CTable {
                     );
                     Error::new(ErrorKind::TypeMismatch, READ, detail)
                 })?;
-                let ticks = ticks(*unit);
+                let ticks = unit.nanoseconds();
                 let holds = |item: Number| match item {
                     Number::Int(item) => compare(Some((item * ticks).cmp(&other))),
                     Number::Float(_) => false,
                 };
-                return self.compared_numbers::<i64>(name, rows, int, holds);
+                let of = |item: i64| Number::Int(item.into());
+                return self.compared_numbers::<i64>(name, rows, of, holds);
             }
             (ItemKind::Computed(_), _) if number.is_some() => {
                 let holds = |value: &Value| Number::of(value).is_some_and(&holds);
@@ -371,21 +359,20 @@ impl CTable {
         number: impl Fn(T) -> Number,
         holds: impl Fn(Number) -> bool,
     ) -> Result<Vec<bool>> {
-        if self.find_column(name)?.is_stale() {
-            // Python has not computed the new values yet; they are evaluated.
-            let holds = |value: &Value| Number::of(value).is_some_and(&holds);
-            return self.compared_values(name, rows, holds);
-        }
-        let items = match self.read::<T>(name, rows.clone()) {
-            // The items are not in native byte order, which `values` converts.
-            Err(error) if error.kind() == ErrorKind::TypeMismatch => {
+        let column = self.find_column(name)?;
+        // Python has not computed the new values of a stale column yet; they are evaluated.
+        let items = (!column.is_stale()).then(|| self.read::<T>(name, rows.clone()));
+        // The items can be in another byte order, which `values` converts.
+        let is_converted = |error: &Error| error.kind() == ErrorKind::TypeMismatch;
+        let items = match items {
+            Some(items) if !items.as_ref().is_err_and(is_converted) => items?,
+            _ => {
                 let holds = |value: &Value| Number::of(value).is_some_and(&holds);
                 return self.compared_values(name, rows, holds);
             }
-            items => items?,
         };
         let mut mask: Vec<bool> = items.into_iter().map(|item| holds(number(item))).collect();
-        if self.find_column(name)?.is_nullable() {
+        if column.is_nullable() {
             let nulls = self.nulls(name, rows)?;
             mask.iter_mut().zip(nulls).for_each(|(holds, null)| *holds &= !null);
         }
@@ -402,34 +389,6 @@ impl CTable {
     }
 }
 
-/// The rows in both of two lists of ranges in ascending order.
-fn intersection(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
-    let (mut rows, mut at) = (Vec::new(), 0);
-    for range in one {
-        while at < other.len() && other[at].end <= range.start {
-            at += 1;
-        }
-        for other in other[at..].iter().take_while(|other| other.start < range.end) {
-            rows.push(range.start.max(other.start)..range.end.min(other.end));
-        }
-    }
-    rows
-}
-
-/// The rows in some ranges, in ascending order.
-fn union(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    ranges.sort_unstable_by_key(|range| range.start);
-    let mut rows: Vec<Range<u64>> = Vec::new();
-    for range in ranges {
-        match rows.last_mut().filter(|last| last.end >= range.start) {
-            Some(last) => last.end = last.end.max(range.end),
-            None => rows.push(range),
-        }
-    }
-    rows
-}
-
-/// A number of any type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Number {
     Int(i128),
@@ -437,9 +396,11 @@ enum Number {
 }
 
 impl Number {
-    /// The nearest 32-bit float; numbers above its range remain.
-    fn to_single(self) -> Self {
+    /// The number with which items of a column of this kind are compared: for 32-bit floats the nearest one, as in NumPy,
+    /// except above their range.
+    fn as_of(self, kind: &ItemKind) -> Self {
         let single = match self {
+            _ if *kind != ItemKind::Float32 => return self,
             Self::Int(value) => value as f32,
             Self::Float(value) => value as f32,
         };
@@ -477,16 +438,6 @@ fn order(int: i128, float: f64) -> Option<Ordering> {
     } else {
         Ordering::Equal
     }))
-}
-
-/// The nanoseconds of a unit.
-fn ticks(unit: TimeUnit) -> i128 {
-    match unit {
-        TimeUnit::Seconds => 1_000_000_000,
-        TimeUnit::Milliseconds => 1_000_000,
-        TimeUnit::Microseconds => 1_000,
-        TimeUnit::Nanoseconds => 1,
-    }
 }
 
 /// The nanoseconds from 1970-01-01 to a date, with or without a time: `2026-01-31`, `2026-01-31T12:00`,

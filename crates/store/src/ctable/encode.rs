@@ -14,14 +14,10 @@ use super::data::Data;
 use super::scalar::{push_scalar, scalar};
 use crate::ItemKind;
 use crate::item_type::row_size;
-use crate::tag::{Fault, allowed_len, reserve_rows, weight, what};
+use crate::tag::{Fault, allowed_len, mismatch, reserve_rows, weight, what};
 
 fn invalid(detail: impl Into<String>) -> Fault {
     (ErrorKind::InvalidArgument, detail.into())
-}
-
-fn mismatch(detail: impl Into<String>) -> Fault {
-    (ErrorKind::TypeMismatch, detail.into())
 }
 
 /// Converts the cells of a column. Strings of a dictionary become codes: indices into these words and those that are added.

@@ -5,13 +5,12 @@ use std::ops::Range;
 use crate::ItemKind;
 use crate::blosc2::{ArrayValue, Dtype, Error, ErrorKind, Result, Value};
 use crate::expression::{Expression, Operand};
+use crate::tag::Doing;
 
+use super::change::{name_of, sources};
 use super::rows::Rows;
 use super::scalar::scalar;
 use super::{CTable, READ};
-
-/// The entries of a schema that describe expressions.
-const LISTS: [&str; 2] = ["computed_columns", "materialized_columns"];
 
 impl CTable {
     /// Computes rows of a column that Python computes from other columns by an expression: a computed column
@@ -31,7 +30,7 @@ impl CTable {
     /// - the errors of [`Expression::new`] and of [`values`](Self::values).
     pub fn evaluate(&self, name: &str, rows: impl Into<Rows>) -> Result<(Dtype, Vec<u8>)> {
         let rows = rows.into();
-        let len = rows.clone().resolve(self.nrows(), READ)?.len();
+        let len = rows.clone().resolve(self.nrows()).doing(READ)?.len();
         let expression = self.expression(name, rows, len)?;
         Ok((expression.dtype().clone(), expression.read_all()?))
     }
@@ -66,12 +65,7 @@ impl CTable {
     /// The entry of the schema that describes how a column is computed.
     fn expression_entry(&self, name: &str) -> Result<&Value> {
         self.find_column(name)?;
-        let lists = LISTS.iter().filter_map(|list| {
-            let found = self.others.iter().rfind(|(key, _)| key.as_str() == Some(list));
-            found.and_then(|(_, value)| value.as_list())
-        });
-        let named = |entry: &&Value| entry.get("name").and_then(Value::as_str) == Some(name);
-        lists.flatten().find(named).ok_or_else(|| {
+        self.computations().find(|entry| name_of(entry) == Some(name)).ok_or_else(|| {
             let detail = format!("the column `{name}` is not computed from other columns");
             Error::new(ErrorKind::TypeMismatch, READ, detail)
         })
@@ -117,12 +111,6 @@ impl CTable {
         self.live.budget().take(expression.nbytes())?;
         Ok(expression)
     }
-}
-
-/// The names of the columns that an expression uses.
-fn sources(entry: &Value) -> impl Iterator<Item = &str> {
-    let sources = entry.get("col_deps").and_then(Value::as_list).unwrap_or_default();
-    sources.iter().map(|source| source.as_str().unwrap_or("?"))
 }
 
 /// The dtype with a name of NumPy, such as `float64`.

@@ -7,6 +7,8 @@ use crate::blosc2::{ErrorKind, Value};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
+use crate::tag::{Fault, invalid_data as invalid};
+
 /// Maximum nesting of lists and maps.
 const MAX_DEPTH: usize = 127;
 /// Maximum bytes of a text.
@@ -14,14 +16,7 @@ const MAX_TEXT: usize = 16 << 20;
 /// Maximum bytes of memory that one schema may take.
 const MAX_MEMORY: usize = 96 << 20;
 
-/// A fault of a schema: a few bytes of a file can make very many columns.
-pub(super) type Fault = (ErrorKind, String);
-
-pub(super) fn invalid(detail: impl Into<String>) -> Fault {
-    (ErrorKind::InvalidData, detail.into())
-}
-
-/// The memory that a schema may still take. Time is proportional to it.
+/// The memory that a schema may still take: a few bytes of a file can make very many columns. Time is proportional to it.
 #[derive(Debug)]
 pub(super) struct Allowance {
     left: usize,
@@ -47,7 +42,6 @@ impl Allowance {
     }
 }
 
-/// Parses JSON.
 pub(super) fn parse(text: &str, allowance: &mut Allowance) -> Result<Value, Fault> {
     if text.len() > MAX_TEXT {
         let (len, max) = (text.len(), MAX_TEXT >> 20);
@@ -120,53 +114,56 @@ impl Parser<'_> {
         }
     }
 
-    fn list(&mut self, depth: usize) -> Result<Value, Fault> {
+    /// Parses the items of a list or a map with `item`, up to its end. Each item takes `memory` bytes.
+    fn items(
+        &mut self,
+        end: &str,
+        memory: usize,
+        mut item: impl FnMut(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         self.at += 1;
-        let mut items = Vec::new();
         self.space();
-        if !self.skip("]") {
-            loop {
-                // A vector that grows holds its items twice.
-                self.allowance.take(2 * size_of::<Value>())?;
-                items.push(self.value(depth)?);
-                self.space();
-                if self.skip("]") {
-                    break;
-                }
-                if !self.skip(",") {
-                    return Err(self.unexpected("`,` or `]`"));
-                }
+        if self.skip(end) {
+            return Ok(());
+        }
+        loop {
+            self.allowance.take(memory)?;
+            item(self)?;
+            self.space();
+            if self.skip(end) {
+                return Ok(());
+            }
+            if !self.skip(",") {
+                return Err(self.unexpected(&format!("`,` or `{end}`")));
             }
         }
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Value, Fault> {
+        let mut items = Vec::new();
+        // A vector that grows holds its items twice.
+        self.items("]", 2 * size_of::<Value>(), |parser| {
+            items.push(parser.value(depth)?);
+            Ok(())
+        })?;
         Ok(Value::List(items))
     }
 
     fn map(&mut self, depth: usize) -> Result<Value, Fault> {
-        self.at += 1;
         let mut pairs = Vec::new();
-        self.space();
-        if !self.skip("}") {
-            loop {
-                self.allowance.take(4 * size_of::<Value>())?;
-                self.space();
-                if !self.rest().starts_with('"') {
-                    return Err(self.unexpected("a string"));
-                }
-                let key = self.text()?;
-                self.space();
-                if !self.skip(":") {
-                    return Err(self.unexpected("`:`"));
-                }
-                pairs.push((Value::Str(key), self.value(depth)?));
-                self.space();
-                if self.skip("}") {
-                    break;
-                }
-                if !self.skip(",") {
-                    return Err(self.unexpected("`,` or `}`"));
-                }
+        self.items("}", 4 * size_of::<Value>(), |parser| {
+            parser.space();
+            if !parser.rest().starts_with('"') {
+                return Err(parser.unexpected("a string"));
             }
-        }
+            let key = parser.text()?;
+            parser.space();
+            if !parser.skip(":") {
+                return Err(parser.unexpected("`:`"));
+            }
+            pairs.push((Value::Str(key), parser.value(depth)?));
+            Ok(())
+        })?;
         Ok(marked(&pairs).unwrap_or(Value::Map(pairs)))
     }
 

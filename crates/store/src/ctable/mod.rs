@@ -65,7 +65,7 @@ pub use summary::{Summary, SummarySegment};
 use crate::ItemKind;
 #[cfg(feature = "c")]
 use crate::limits::options_of;
-use crate::tag::{error, what};
+use crate::tag::{Doing, error, what};
 
 pub(super) const OPEN: &str = "open a table";
 const READ: &str = "read from a table";
@@ -105,7 +105,6 @@ pub(super) trait LeavesMut {
     /// Removes a super-chunk, if there is one. If files differ only in their extension, the one with this extension.
     fn discard(&mut self, key: &str, ending: &str) -> Result<()>;
 
-    /// Removes all super-chunks below a key.
     fn discard_below(&mut self, key: &str) -> Result<()>;
 
     /// Whether Python's indexes of columns can be stored beside the columns.
@@ -168,8 +167,8 @@ pub struct CTable {
     /// The positions of the columns, by name.
     places: HashMap<String, usize>,
     live: LiveRows,
-    /// The entries of the schema except the version and the stored columns.
-    others: Vec<(Value, Value)>,
+    /// A map of the entries of the schema except the version and the stored columns.
+    others: Value,
     schema: Box<StoredSchema>,
     /// Whether there are changes that `finish` has not stored.
     changed: bool,
@@ -251,7 +250,13 @@ impl CTable {
     }
 
     fn with_parts(leaves: impl Leaves + 'static, root: &str, writable: bool) -> Result<Self> {
-        let parts = Parts { leaves: Box::new(leaves), root: root.to_owned(), writable };
+        let parts = Parts {
+            leaves: Box::new(leaves),
+            root: root.to_owned(),
+            writable,
+            #[cfg(feature = "c")]
+            threads: None,
+        };
         let (schema, manifest, live) = Self::read_state(&parts)?;
         let schema::Manifest { columns, others } = manifest;
         let places = places_of(&columns);
@@ -415,7 +420,7 @@ impl CTable {
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn valid_rows(&self, rows: impl Into<Rows>) -> Result<Vec<u64>> {
         self.check_current(None)?;
-        let rows = rows.into().resolve(self.nrows(), READ)?;
+        let rows = rows.into().resolve(self.nrows()).doing(READ)?;
         self.live.budget().take(rows.len().saturating_mul(8))?;
         rows.read(1, |rows| self.places(rows))
     }
@@ -513,7 +518,7 @@ impl CTable {
         per_row: usize,
         read: impl Fn(Span) -> Result<Vec<T>>,
     ) -> Result<Vec<T>> {
-        let rows = rows.resolve(self.nrows(), READ)?;
+        let rows = rows.resolve(self.nrows()).doing(READ)?;
         stored.budget().take(rows.len().saturating_mul(row_bytes(array) as u64))?;
         rows.read(per_row, |rows| {
             let mut items = Vec::new();
@@ -664,7 +669,7 @@ impl CTable {
     /// # Errors
     /// Fails with the errors of [`values`](Self::values).
     pub fn nulls(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<bool>> {
-        let rows = rows.into().resolve(self.nrows(), READ)?;
+        let rows = rows.into().resolve(self.nrows()).doing(READ)?;
         let (column, stored) = self.stored(name)?;
         rows.read(1, |rows| stored.nulls(column, &self.live, rows))
     }
@@ -708,7 +713,7 @@ impl CTable {
     /// - [`ErrorKind::Busy`]: another handle or program has changed the table; call [`refresh`](Self::refresh);
     /// - [`ErrorKind::Io`]: the file cannot be read.
     pub fn values(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<Value>> {
-        let rows = rows.into().resolve(self.nrows(), READ)?;
+        let rows = rows.into().resolve(self.nrows()).doing(READ)?;
         let (column, stored) = self.stored(name)?;
         rows.read(1, |rows| stored.values(column, &self.live, rows))
     }
@@ -967,11 +972,34 @@ mod tests {
             assert_eq!(table.texts("renamed", ..).unwrap(), [Some("d".to_owned())]);
             assert_eq!(table.read::<i64>("n", ..).unwrap(), [1]);
         }
-        let opened = CTable::open_rw(folder.path().join("a.b2d")).unwrap();
+        let mut opened = CTable::open_rw(folder.path().join("a.b2d")).unwrap();
         opened.read::<i64>("n", ..).unwrap();
-        let stored = opened.column("n").unwrap().stored.get().unwrap();
-        let found = stored.parts()[0].2.info().cparams;
-        assert_eq!(of(found), expected.threads(1));
+        let stored = |table: &CTable, name| {
+            let parts = table.column(name).unwrap().stored.get().unwrap().parts();
+            parts.iter().map(|(.., part)| part.info()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(stored(&opened, "n").remove(0).cparams), expected.clone().threads(1));
+        opened.set_threads(3).unwrap();
+        let check = |table: &CTable| {
+            for name in ["n", "renamed", "word", "long", "list", "cells"] {
+                table.values(name, ..).unwrap();
+                for info in stored(table, name) {
+                    let threads = (info.cparams.threads, info.dparams.threads);
+                    assert_eq!(threads, (3.into(), 3.into()), "{name}");
+                }
+            }
+        };
+        check(&opened);
+        // The other parameters stay.
+        assert_eq!(of(stored(&opened, "n").remove(0).cparams), expected);
+        opened.rename_column("renamed", "again").unwrap();
+        opened.append([("n", Data::items(&[2i64]))]).unwrap_err();
+        opened.rename_column("again", "renamed").unwrap();
+        check(&opened);
+        drop(opened);
+        let mut opened = CTable::open(folder.path().join("a.b2z")).unwrap();
+        opened.set_threads(3).unwrap();
+        check(&opened);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Parts of a table: opening them, and limits on the memory for reading them.
 
+use std::ops::Range;
+
 use crate::blosc2::limits::default_max_read;
-use crate::blosc2::{Dtype, Error, ErrorKind, NDArray, Result, SChunk};
+use crate::blosc2::{Dtype, Error, ErrorKind, NDArray, Result, SChunk, Special};
 
 use super::{Leaves, OPEN, READ};
 use crate::limits::max_read_of;
@@ -14,6 +16,9 @@ pub(super) struct Parts {
     /// The key of the table.
     pub(super) root: String,
     pub(super) writable: bool,
+    /// The number of threads, if it was set.
+    #[cfg(feature = "c")]
+    pub(super) threads: Option<crate::blosc2::Threads>,
 }
 
 impl Parts {
@@ -90,6 +95,14 @@ pub(super) fn row_bytes(array: &NDArray) -> usize {
 pub(super) fn row_items(array: &NDArray) -> usize {
     let items = array.shape()[1..].iter().fold(1u64, |items, &len| items.saturating_mul(len));
     usize::try_from(items).unwrap_or(usize::MAX)
+}
+
+/// The special value of the chunk that contains all rows of a range; `None` if there is no such chunk or value.
+pub(super) fn special_of(array: &NDArray, rows: &Range<u64>) -> Result<Option<Special>> {
+    let len = array.chunk_shape()[0].max(1);
+    let (first, last) = (rows.start / len, (rows.end - 1) / len);
+    let chunk = if first == last { array.chunk(first as usize) } else { None };
+    Ok(chunk.map(|chunk| chunk.info()).transpose()?.and_then(|info| info.special))
 }
 
 /// The memory allowance for results: a few stored bytes can decompress to very many.

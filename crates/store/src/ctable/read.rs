@@ -24,6 +24,9 @@ const WINDOW: u64 = 1 << 16;
 /// Bytes of memory of the values of a part of a column.
 const PART: u64 = 16 << 20;
 
+/// Places whose values are read together, and about how many bytes these take.
+type Unit = (Range<u64>, u64);
+
 /// The key of the mask of rows that are not null.
 fn marks_key(column: &Column) -> String {
     format!("{}.notnull", column.key)
@@ -74,7 +77,14 @@ impl Stored {
         };
         // Opened before: a later change alters the revision.
         let seen = revision(&content)?;
-        Ok(Self { content, marks, seen })
+        let stored = Self { content, marks, seen };
+        #[cfg(feature = "c")]
+        if let Some(threads) = parts.threads {
+            let mut stored = stored;
+            stored.set_threads(threads)?;
+            return Ok(stored);
+        }
+        Ok(stored)
     }
 
     /// Whether no other handle has changed strings, codes or batches since they were opened. Items have no state besides
@@ -124,8 +134,16 @@ impl Stored {
             Content::Batches(array) => array.schunk().nbytes(),
             Content::Cells(array) => array.schunk().nbytes(),
         };
-        let cbytes = self.schunks().iter().map(|schunk| schunk.cbytes()).sum();
+        let cbytes = self.parts().iter().map(|(.., schunk)| schunk.cbytes()).sum();
         [nbytes + self.marks.as_ref().map_or(0, nbytes_of), cbytes]
+    }
+
+    /// The array with a place for each row; `None` if there is none.
+    fn axis(&self) -> Option<&NDArray> {
+        match &self.content {
+            Content::Texts { offsets, .. } => Some(offsets),
+            _ => self.items(),
+        }
     }
 
     /// The end of the first part of a range of rows. The values of the part take at most [`PART`] bytes of memory, unless
@@ -138,62 +156,32 @@ impl Stored {
         rows: Range<u64>,
     ) -> Result<u64> {
         let mut left = PART.min(self.budget().left());
-        let most_of = |size: u64| left / size.saturating_add(Value::MEMORY);
-        let longest = match &self.content {
-            Content::Items(array) => Some(row_bytes(array) as u64),
-            Content::Codes { .. } => {
-                let words = self.words()?.unwrap_or_default();
-                Some(words.iter().map(String::len).max().unwrap_or(0) as u64)
+        let most_of = |size: usize| left / (size as u64).saturating_add(Value::MEMORY);
+        match &self.content {
+            Content::Items(array) => {
+                let most = most_of(row_bytes(array)).max(1);
+                return Ok(rows.end.min(rows.start.saturating_add(most)));
             }
-            _ => None,
-        };
-        if let Some(size) = longest
-            && (matches!(self.content, Content::Items(_)) || most_of(size) >= rows.end - rows.start)
-        {
-            return Ok(rows.end.min(rows.start.saturating_add(most_of(size).max(1))));
+            Content::Codes { texts, decoded, .. } => {
+                let longest = words_of(texts, decoded)?.iter().map(String::len).max();
+                if most_of(longest.unwrap_or(0)) >= rows.end - rows.start {
+                    return Ok(rows.end);
+                }
+            }
+            _ => {}
         }
         // Nested values take more memory than their bytes.
         let kind = column.kind();
         let is_flat = kind.is_text() || matches!(kind, ItemKind::VlBytes);
         let per_byte = if is_flat { 1 } else { Value::MEMORY };
-        let words = self.words()?.unwrap_or_default();
         let most = left / per_byte;
-        // The places whose values are read together, and are already counted.
-        let (mut unit, mut end) = (0..0, rows.start);
-        let axis = match &self.content {
-            Content::Texts { offsets, .. } => Some(offsets),
-            _ => self.items(),
-        };
-        for span in live.spans(rows.clone(), axis).of(WINDOW) {
+        let (mut counted, mut end) = (0..0, rows.start);
+        for span in live.spans(rows.clone(), self.axis()).of(WINDOW) {
             let span = span?;
-            let lengths: Vec<u64> = match &self.content {
-                Content::Codes { codes, .. } => {
-                    let word = |code: i32| words.get(usize::try_from(code).ok()?);
-                    let codes = span.read::<i32>(codes)?.into_iter();
-                    codes.map(|code| word(code).map_or(0, |word| word.len() as u64)).collect()
-                }
-                Content::Texts { offsets, .. } => {
-                    span.check_inside(offsets.schunk(), offsets.shape()[0].saturating_sub(1))?;
-                    let places = span.rows.start..span.rows.end + 1;
-                    let ends = offsets.read::<Vec<i64>>([places])?;
-                    let length = |ends: &[i64]| ends[1].saturating_sub(ends[0]).max(0) as u64;
-                    span.keep(ends.windows(2).map(length).collect(), 1)
-                }
-                _ => Vec::new(),
-            };
-            for (row, place) in span.numbers().enumerate() {
-                if !unit.contains(&place) {
-                    let found = match &self.content {
-                        Content::Batches(array) => array.unit_of(place, most).ok(),
-                        Content::Cells(array) => {
-                            let chunk = usize::try_from(place).unwrap_or(usize::MAX);
-                            let chunk = array.schunk().chunk_info(chunk).ok();
-                            chunk.map(|chunk| (place..place + 1, chunk.nbytes as u64))
-                        }
-                        _ => Some((place..place + 1, lengths[row])),
-                    };
-                    // The read reports that a row is missing.
-                    let Some((places, nbytes)) = found else { return Ok(rows.end) };
+            let units = self.units(&span, most)?;
+            let is_whole = units.len() == span.numbers().count();
+            for (places, nbytes) in units {
+                if places != counted {
                     let values = Value::MEMORY.saturating_mul(places.end - places.start);
                     let memory = nbytes.saturating_mul(per_byte).saturating_add(values);
                     left = match left.checked_sub(memory) {
@@ -201,12 +189,56 @@ impl Stored {
                         None if end > rows.start => return Ok(end),
                         None => 0,
                     };
-                    unit = places;
+                    counted = places;
                 }
                 end += 1;
             }
+            // The read reports that a row is missing.
+            if !is_whole {
+                return Ok(rows.end);
+            }
         }
         Ok(end)
+    }
+
+    /// The unit of each wanted row of a span, up to a row that is missing. A batch of more than `most` bytes is read in
+    /// blocks.
+    fn units(&self, span: &Span, most: u64) -> Result<Vec<Unit>> {
+        let lengths: Vec<u64> = match &self.content {
+            Content::Items(array) => vec![row_bytes(array) as u64; span.numbers().count()],
+            Content::Codes { codes, texts, decoded } => {
+                let words = words_of(texts, decoded)?;
+                let word = |code: i32| words.get(usize::try_from(code).ok()?);
+                let codes = span.read::<i32>(codes)?.into_iter();
+                codes.map(|code| word(code).map_or(0, |word| word.len() as u64)).collect()
+            }
+            Content::Texts { offsets, .. } => {
+                span.check_inside(offsets.schunk(), offsets.shape()[0].saturating_sub(1))?;
+                let ends = offsets.read::<Vec<i64>>(span.rows.start..span.rows.end + 1)?;
+                let length = |ends: &[i64]| ends[1].saturating_sub(ends[0]).max(0) as u64;
+                span.keep(ends.windows(2).map(length).collect(), 1)
+            }
+            Content::Batches(array) => {
+                let mut unit: Option<Unit> = None;
+                let unit_of = |place| {
+                    let is_in = |(places, _): &Unit| places.contains(&place);
+                    if !unit.as_ref().is_some_and(is_in) {
+                        unit = array.unit_of(place, most).ok();
+                    }
+                    unit.clone()
+                };
+                return Ok(span.numbers().map_while(unit_of).collect());
+            }
+            Content::Cells(array) => {
+                let unit_of = |place| {
+                    let chunk = array.schunk().chunk_info(usize::try_from(place).ok()?).ok()?;
+                    Some((place..place + 1, chunk.nbytes as u64))
+                };
+                return Ok(span.numbers().map_while(unit_of).collect());
+            }
+        };
+        let lengths = span.numbers().zip(lengths);
+        Ok(lengths.map(|(place, len)| (place..place + 1, len)).collect())
     }
 
     /// The distinct strings of a dictionary, in the order of their codes.
@@ -215,16 +247,10 @@ impl Stored {
         words_of(texts, decoded).map(Some)
     }
 
-    /// Its super-chunks.
-    fn schunks(&self) -> Vec<&SChunk> {
-        self.parts().into_iter().map(|(_, _, schunk)| schunk).collect()
-    }
-
-    /// The memory allowance for reading it.
     pub(super) fn budget(&self) -> Budget {
-        let schunks = self.schunks();
+        let parts = self.parts();
         // The parts of a table have the same limits.
-        Budget::of(schunks[0], schunks.iter().map(|schunk| schunk.cbytes()).sum())
+        Budget::of(parts[0].2, parts.iter().map(|(.., schunk)| schunk.cbytes()).sum())
     }
 
     /// Reads all live rows, to find out whether they can be read.
@@ -274,7 +300,7 @@ impl Stored {
         let nulls = self.nulls_of(column, span, &cells)?;
         let nulls = nulls.unwrap_or_default();
         let rows = span.numbers().count();
-        let invalid = |detail| failed(self.schunks()[0], ErrorKind::InvalidData, detail);
+        let invalid = |detail| failed(self.parts()[0].2, detail);
         match cells {
             Cells::Items { dtype, bytes } => {
                 let size = self.items().map_or(0, row_bytes);
@@ -338,7 +364,7 @@ impl Stored {
             Content::Batches(array) => Cells::Values(in_batches(array, span, held, budget)?.into()),
             Content::Cells(array) => {
                 check_rows(&span.rows, array.len() as u64)
-                    .map_err(|detail| failed(array.schunk(), ErrorKind::InvalidData, detail))?;
+                    .map_err(|detail| failed(array.schunk(), detail))?;
                 let mut taken = budget.clone();
                 let cells = span.numbers().map(|row| {
                     let value = array.get(row as usize)?;
@@ -358,10 +384,7 @@ impl Stored {
         rows: Range<u64>,
     ) -> Result<Encoded<'_>> {
         let (mut budget, mut held) = (self.budget(), None);
-        let axis = match &self.content {
-            Content::Texts { offsets, .. } => Some(offsets),
-            _ => self.items(),
-        };
+        let axis = self.axis();
         let fixed = axis.map_or(0, row_bytes) as u64;
         budget.take((rows.end - rows.start).saturating_mul(fixed))?;
         let mut all: Option<Encoded<'_>> = None;
@@ -423,7 +446,6 @@ impl Stored {
         Ok(marks.map(|marks| marks.into_iter().map(|mark| !mark).collect()))
     }
 
-    /// The mask of null rows.
     pub(super) fn nulls<'a>(
         &self,
         column: &Column,
@@ -510,7 +532,7 @@ fn in_batches(
     held: &mut Held,
     budget: &Budget,
 ) -> Result<Vec<Value>> {
-    let invalid = |detail| failed(array.schunk(), ErrorKind::InvalidData, detail);
+    let invalid = |detail| failed(array.schunk(), detail);
     check_rows(&span.rows, array.known_nitems()?).map_err(invalid)?;
     let mut budget = budget.clone();
     let mut values = Vec::new();
@@ -543,7 +565,7 @@ pub(super) fn read_texts(
     budget: &Budget,
     texts: &mut Texts<'_>,
 ) -> Result<()> {
-    let invalid = |detail| failed(offsets.schunk(), ErrorKind::InvalidData, detail);
+    let invalid = |detail| failed(offsets.schunk(), detail);
     span.check_inside(offsets.schunk(), offsets.shape()[0].saturating_sub(1))?;
     let rows = &span.rows;
     let places = rows.start..rows.end + 1;
@@ -587,11 +609,6 @@ fn words_of<'a>(array: &BatchArray, decoded: &'a OnceLock<Vec<String>>) -> Resul
     if let Some(words) = decoded.get() {
         return Ok(words);
     }
-    let words = texts_of(array)?;
-    Ok(decoded.get_or_init(|| words))
-}
-
-fn texts_of(array: &BatchArray) -> Result<Vec<String>> {
     let mut budget = Budget::of(array.schunk(), array.schunk().cbytes());
     let mut texts = Vec::new();
     for item in array.items() {
@@ -599,11 +616,11 @@ fn texts_of(array: &BatchArray) -> Result<Vec<String>> {
         budget.take(weight(&item))?;
         let Value::Str(text) = item else {
             let detail = format!("the dictionary contains {}, expected strings", what(&item));
-            return Err(failed(array.schunk(), ErrorKind::InvalidData, detail));
+            return Err(failed(array.schunk(), detail));
         };
         texts.push(text);
     }
-    Ok(texts)
+    Ok(decoded.get_or_init(|| texts))
 }
 
 /// Whether a dtype, in any byte order, has this kind and size.
@@ -645,6 +662,6 @@ fn no_dtype(array: &NDArray) -> Error {
     error(array.schunk(), ErrorKind::InvalidData, OPEN, detail)
 }
 
-fn failed(schunk: &SChunk, kind: ErrorKind, detail: String) -> Error {
-    error(schunk, kind, READ, detail)
+fn failed(schunk: &SChunk, detail: String) -> Error {
+    error(schunk, ErrorKind::InvalidData, READ, detail)
 }

@@ -2,7 +2,8 @@
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-use crate::blosc2::{Error, ErrorKind, Result};
+use crate::blosc2::{ErrorKind, Result};
+use crate::tag::Fault;
 
 /// A selection of rows: a range, a list of indices or a boolean mask. Indices are `u64`, and count from the start;
 /// `table.nrows().saturating_sub(10)..` selects the last ten rows. Deleted rows are not counted. Methods with an
@@ -83,7 +84,6 @@ impl From<&[bool]> for Rows {
     }
 }
 
-/// Selected rows of a table.
 #[derive(Debug, Clone)]
 pub(super) enum Picked {
     Range(Range<u64>),
@@ -92,10 +92,9 @@ pub(super) enum Picked {
 
 impl Rows {
     /// Checks the selection for a table of `nrows` rows.
-    pub(super) fn resolve(self, nrows: u64, doing: &str) -> Result<Picked> {
+    pub(super) fn resolve(self, nrows: u64) -> Result<Picked, Fault> {
         let outside = |asked: String| {
-            let detail = format!("there are {nrows} rows, asked for {asked}");
-            Err(Error::new(ErrorKind::OutOfBounds, doing, detail))
+            Err((ErrorKind::OutOfBounds, format!("there are {nrows} rows, asked for {asked}")))
         };
         match self.0 {
             Selected::Range(start, end) => {

@@ -6,20 +6,19 @@ use std::sync::OnceLock;
 use crate::blosc2::{ErrorKind, Value};
 
 use super::column::{Column, Nulls};
-use super::json::{self, Allowance, Fault, invalid};
-use crate::tag::weight;
+use super::json::{self, Allowance};
+use crate::tag::{Fault, invalid_data as invalid, weight};
 use crate::{ItemKind, ItemType};
 
 /// The supported versions: later ones may store nulls differently.
 const VERSIONS: std::ops::RangeInclusive<u64> = 1..=3;
 
-/// A parsed schema.
 #[derive(Debug)]
 pub(super) struct Manifest {
     /// The stored columns, in order, and then the computed ones.
     pub(super) columns: Vec<Column>,
-    /// The entries of the schema except the version and the stored columns.
-    pub(super) others: Vec<(Value, Value)>,
+    /// A map of the entries of the schema except the version and the stored columns.
+    pub(super) others: Value,
 }
 
 /// Parses a schema. The error describes the fault.
@@ -38,10 +37,8 @@ pub(super) fn parse(text: &str) -> Result<Manifest, Fault> {
         _ => return Err(invalid("its schema lists no columns")),
     };
     others.retain(|(key, _)| !named(key) && key.as_str() != Some("version"));
-    let list = |name: &str| {
-        let found = others.iter().rfind(|(key, _)| key.as_str() == Some(name));
-        found.and_then(|(_, value)| value.as_list()).unwrap_or_default()
-    };
+    let others = Value::Map(others);
+    let list = |name: &str| others.get(name).and_then(Value::as_list).unwrap_or_default();
     let stale: HashSet<&str> = list("materialized_columns")
         .iter()
         .filter(|entry| entry.get("stale") == Some(&Value::Bool(true)))
@@ -61,7 +58,6 @@ pub(super) fn parse(text: &str) -> Result<Manifest, Fault> {
     Ok(Manifest { columns, others })
 }
 
-/// Makes a column of its entry in the schema.
 fn column(entry: Value, computed: bool, allowance: &mut Allowance) -> Result<Column, Fault> {
     // The entry is kept beside the type that is parsed from it.
     let nbytes = (weight(&entry) as usize).saturating_mul(2);
@@ -73,7 +69,6 @@ fn column(entry: Value, computed: bool, allowance: &mut Allowance) -> Result<Col
 }
 
 impl Column {
-    /// The column with this entry in the schema.
     pub(super) fn new(name: String, spec: ItemType, entry: Value) -> Self {
         let sentinel = spec.given("null_value");
         let uses_mask = spec.get("null_storage").and_then(Value::as_str) == Some("mask");

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::ops::{Bound, Range, RangeBounds};
+use std::ops::{Range, RangeBounds};
 
 use crate::blosc2::dtype::{Kind, ScalarDecoder};
 use crate::blosc2::{Dtype, Error, ErrorKind, NDArray, RawItems, Result, Value};
@@ -11,6 +11,7 @@ use super::column::Column;
 use super::part::Budget;
 use super::{CTable, READ, summary};
 use crate::ItemKind;
+use crate::ranges::range_of;
 
 /// The kind of these indexes.
 const KIND: &str = "full";
@@ -92,16 +93,7 @@ impl CTable {
             let detail = format!("the column `{name}` of {kind} has no order");
             return Err(Error::new(ErrorKind::TypeMismatch, READ, detail));
         }
-        let end = match ranks.end_bound() {
-            Bound::Included(end) => end.saturating_add(1),
-            Bound::Excluded(end) => *end,
-            Bound::Unbounded => u64::MAX,
-        };
-        let start = match ranks.start_bound() {
-            Bound::Included(start) => *start,
-            Bound::Excluded(start) => start.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
+        let Range { start, end } = range_of(&ranks, self.nrows());
         let (start, end) = (start.min(self.nrows()), end.min(self.nrows()));
         if start >= end {
             return Ok(Vec::new());
@@ -299,9 +291,7 @@ impl<K> Default for Ranked<K> {
     }
 }
 
-/// What limits the rows that are kept.
 struct Limit<'a> {
-    /// The name of the column.
     name: &'a str,
     order: SortOrder,
     /// The number of rows that are wanted.
@@ -350,7 +340,6 @@ impl<K: Key> Ranked<K> {
         Err(Error::new(ErrorKind::TooLarge, "sort a table", detail))
     }
 
-    /// The rows in their order.
     fn into_rows(mut self, order: SortOrder) -> impl Iterator<Item = u64> {
         self.0.sort_unstable_by(|one, other| order.compare(one, other));
         self.0.into_iter().map(|(_, row)| row)

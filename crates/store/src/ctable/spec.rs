@@ -231,21 +231,18 @@ fn batches(column: &Column) -> Result<SChunk> {
     let options =
         cparams.map_or_else(OpenOptions::new, |params| OpenOptions::new().cparams(params));
     let mut schunk = options.create_new(true).open(Vec::new())?;
-    let (py_type, nullable, rows) = match column.kind() {
+    let py_type = match column.kind() {
         ItemKind::List(_) => {
             return ListArray::new_in(schunk, column.spec.without_default())?.into_schunk();
         }
-        ItemKind::Dictionary { .. } => ("str", false, BATCH_ROWS),
-        kind => {
-            let py_type = match kind {
-                ItemKind::VlString => "str",
-                ItemKind::VlBytes => "bytes",
-                ItemKind::Struct(_) => "struct",
-                _ => "object",
-            };
-            (py_type, column.nullable, column.length("batch_rows").unwrap_or(BATCH_ROWS))
-        }
+        ItemKind::VlString | ItemKind::Dictionary { .. } => "str",
+        ItemKind::VlBytes => "bytes",
+        ItemKind::Struct(_) => "struct",
+        _ => "object",
     };
+    // The strings of a dictionary are not null.
+    let nullable = column.nullable && column.kind().has_batches();
+    let rows = column.length("batch_rows").unwrap_or(BATCH_ROWS);
     let role = Value::from([
         ("version", 1.into()),
         ("py_type", py_type.into()),

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use crate::blosc2::dtype::ByteOrder;
 use crate::blosc2::elements::bytes_of;
-use crate::blosc2::{Dtype, ErrorKind, NDArray, RawItems, Result, Value};
+use crate::blosc2::{Dtype, ErrorKind, NDArray, RawItems, Result, SChunk, Threads, Value};
 
 use super::WRITE;
 use super::cells::{Cells, Encoded, Texts};
@@ -230,22 +230,42 @@ impl Stored {
         }
     }
 
-    /// Syncs all parts to disk.
     pub(super) fn sync(&mut self) -> Result<()> {
+        self.each_part(NDArray::sync, SChunk::sync)
+    }
+
+    /// Sets the number of threads of all parts.
+    pub(super) fn set_threads(&mut self, threads: Threads) -> Result<()> {
+        let array = |array: &mut NDArray| {
+            array.set_dparams(array.info().dparams.threads(threads));
+            array.set_cparams(array.info().cparams.threads(threads))
+        };
+        self.each_part(array, |schunk| {
+            schunk.set_dparams(schunk.info().dparams.threads(threads));
+            schunk.set_cparams(schunk.info().cparams.threads(threads))
+        })
+    }
+
+    /// Calls one of two functions for each part.
+    fn each_part(
+        &mut self,
+        array: impl Fn(&mut NDArray) -> Result<()>,
+        schunk: impl Fn(&mut SChunk) -> Result<()>,
+    ) -> Result<()> {
         match &mut self.content {
-            Content::Items(array) => array.sync()?,
+            Content::Items(items) => array(items)?,
             Content::Codes { codes, texts, .. } => {
-                texts.sync()?;
-                codes.sync()?;
+                schunk(texts.schunk_mut())?;
+                array(codes)?;
             }
             Content::Texts { offsets, bytes } => {
-                bytes.sync()?;
-                offsets.sync()?;
+                array(bytes)?;
+                array(offsets)?;
             }
-            Content::Batches(array) => array.sync()?,
-            Content::Cells(array) => array.sync()?,
+            Content::Batches(batches) => schunk(batches.schunk_mut())?,
+            Content::Cells(cells) => schunk(cells.schunk_mut())?,
         }
-        self.marks.as_mut().map_or(Ok(()), NDArray::sync)
+        self.marks.as_mut().map_or(Ok(()), array)
     }
 }
 

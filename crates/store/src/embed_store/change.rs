@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use super::*;
-use crate::blosc2::{Error, ErrorKind, OpenOptions, Result, SChunk, SChunkWriter, Target, Value};
+use crate::blosc2::{ErrorKind, OpenOptions, Result, SChunk, SChunkWriter, Target, Value};
 use crate::ctable::Leaves;
 use crate::ctable::LeavesMut;
 use crate::key;
@@ -95,7 +95,11 @@ impl EmbedStore {
         self.change(|schunk, entries| {
             let count = entries.len();
             entries.retain(|(each, _)| each != key);
-            if entries.len() < count { Ok(()) } else { Err(missing(schunk, CHANGE, key)) }
+            if entries.len() < count {
+                return Ok(());
+            }
+            let detail = format!("there is no key `{key}`");
+            Err(error(schunk, ErrorKind::NotFound, CHANGE, detail))
         })
     }
 
@@ -146,10 +150,6 @@ impl EmbedStore {
     pub(crate) fn schunk_mut(&mut self) -> &mut SChunk {
         &mut self.schunk
     }
-}
-
-fn missing(schunk: &SChunk, doing: &str, key: &str) -> Error {
-    error(schunk, ErrorKind::NotFound, doing, format!("there is no key `{key}`"))
 }
 
 fn write_map(schunk: &mut SChunk, entries: &[(String, Entry)]) -> Result<()> {

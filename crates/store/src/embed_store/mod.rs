@@ -24,6 +24,7 @@ const MAP: &str = "estore_metadata";
 /// Bytes of a chunk, as in Python.
 const CHUNKSIZE: usize = 8192;
 const OPEN: &str = "open an embedded store";
+const READ: &str = "read an entry";
 const CHANGE: &str = "change an embedded store";
 
 /// A store of arrays and super-chunks in one file (`.b2e`). The file is a super-chunk; its data are the frames of all
@@ -176,7 +177,6 @@ impl EmbedStore {
     /// - [`ErrorKind::InvalidData`]: the frame of the entry is damaged;
     /// - the errors of [reading values](crate#reading-values).
     pub fn frame(&self, key: &str) -> Result<SChunk> {
-        let doing = "read an entry";
         match self.entry(key) {
             Some(Entry::Frame { offset, length }) => {
                 let bytes = self.schunk.read::<u8>(*offset..*offset + *length)?;
@@ -187,9 +187,9 @@ impl EmbedStore {
             }
             Some(Entry::Reference(reference)) => {
                 let carrier = Carrier::of_reference(reference.clone());
-                Err(error(&self.schunk, ErrorKind::Unsupported, doing, format!("it is {carrier}")))
+                Err(error(&self.schunk, ErrorKind::Unsupported, READ, format!("it is {carrier}")))
             }
-            None => Err(self.missing(doing, key)),
+            None => Err(self.missing(key)),
         }
     }
 
@@ -197,14 +197,12 @@ impl EmbedStore {
         self.places.get(key).map(|&place| &self.entries[place].1)
     }
 
-    pub(crate) fn missing(&self, doing: &str, key: &str) -> Error {
+    pub(crate) fn missing(&self, key: &str) -> Error {
         let rooted = format!("/{key}");
-        let hint = match self.contains(&rooted) {
-            true => format!("; the key is `{rooted}`"),
-            false => String::new(),
-        };
+        let hint =
+            if self.contains(&rooted) { format!("; the key is `{rooted}`") } else { String::new() };
         let detail = format!("there is no key `{key}`{hint}");
-        error(&self.schunk, ErrorKind::NotFound, doing, detail)
+        error(&self.schunk, ErrorKind::NotFound, READ, detail)
     }
 
     /// Returns the super-chunk that holds all entries.

@@ -4,36 +4,59 @@ use blosc2_format::dtype::Kind;
 use half::f16;
 
 use crate::blosc2::Dtype;
+use crate::item_type::int_range;
 
-/// The types of items, with the variant, the Rust type and the dtype. A macro calls another macro with the list.
-macro_rules! with_types {
-    ($($call:tt)*) => {
-        $($call)* {
-            Bool bool, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64,
-            F16 f16, F32 f32, F64 f64,
+/// Evaluates an expression for items of any type.
+macro_rules! for_items {
+    ($items:expr, $name:ident => $of:expr) => {
+        match $items {
+            Items::Bool($name) => $of,
+            Items::I8($name) => $of,
+            Items::I16($name) => $of,
+            Items::I32($name) => $of,
+            Items::I64($name) => $of,
+            Items::U8($name) => $of,
+            Items::U16($name) => $of,
+            Items::U32($name) => $of,
+            Items::U64($name) => $of,
+            Items::F16($name) => $of,
+            Items::F32($name) => $of,
+            Items::F64($name) => $of,
         }
     };
 }
+pub(super) use for_items;
 
+/// Defines the types of items, each by its name, its Rust type and the kind of its dtype.
 macro_rules! define {
-    ($($name:ident $rust:ty,)*) => {
-        /// The type of items.
+    ($($name:ident $rust:ty, $kind:ident;)*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(super) enum Type { $($name,)* }
+
+        impl Type {
+            const ALL: [Self; 12] = [$(Self::$name,)*];
+
+            fn kind(self) -> Kind {
+                match self { $(Self::$name => Kind::$kind,)* }
+            }
+
+            pub(super) fn size(self) -> usize {
+                match self { $(Self::$name => size_of::<$rust>(),)* }
+            }
+        }
 
         #[derive(Debug, Clone, PartialEq)]
         pub(super) enum Items { $($name(Vec<$rust>),)* }
 
         impl Items {
-            pub(super) fn of_type(&self) -> Type {
+            fn of_type(&self) -> Type {
                 match self { $(Self::$name(_) => Type::$name,)* }
             }
 
             pub(super) fn len(&self) -> usize {
-                match self { $(Self::$name(items) => items.len(),)* }
+                for_items!(self, items => items.len())
             }
 
-            /// The items at these positions.
             pub(super) fn pick(&self, places: &[usize]) -> Self {
                 match self {
                     $(Self::$name(items) => {
@@ -47,14 +70,12 @@ macro_rules! define {
                 if self.of_type() == to {
                     return self;
                 }
-                match self { $(Self::$name(items) => cast_all(&items, to),)* }
+                for_items!(self, items => cast_all(&items, to))
             }
 
             /// The items as integers. They are not floats.
             pub(super) fn integers(&self) -> Vec<i128> {
-                match self {
-                    $(Self::$name(items) => items.iter().map(|item| item.integer()).collect(),)*
-                }
+                for_items!(self, items => items.iter().map(|item| item.integer()).collect())
             }
 
             /// The items of `one` where the condition is true, else those of `other`. A part with a single item has it
@@ -83,14 +104,10 @@ macro_rules! define {
 
             /// Writes the bytes of a range of items.
             pub(super) fn write(&self, range: std::ops::Range<usize>, to: &mut [u8]) {
-                match self {
-                    $(Self::$name(items) => {
-                        let places = to.chunks_exact_mut(size_of::<$rust>());
-                        for (item, place) in items[range].iter().zip(places) {
-                            item.put_bytes(place);
-                        }
-                    })*
-                }
+                let places = to.chunks_exact_mut(self.of_type().size());
+                for_items!(self, items => {
+                    items[range].iter().zip(places).for_each(|(item, place)| item.put_bytes(place));
+                });
             }
         }
 
@@ -103,7 +120,20 @@ macro_rules! define {
         }
     };
 }
-with_types!(define!);
+define! {
+    Bool bool, Bool;
+    I8 i8, Int;
+    I16 i16, Int;
+    I32 i32, Int;
+    I64 i64, Int;
+    U8 u8, UInt;
+    U16 u16, UInt;
+    U32 u32, UInt;
+    U64 u64, UInt;
+    F16 f16, Float;
+    F32 f32, Float;
+    F64 f64, Float;
+}
 
 /// A number that can be converted to all others.
 pub(super) trait Number: Copy {
@@ -116,10 +146,10 @@ pub(super) trait Number: Copy {
     const IS_FLOAT: bool;
 }
 
-macro_rules! integers {
-    ($($type:ty)*) => {
-        $(impl Number for $type {
-            const IS_FLOAT: bool = false;
+macro_rules! number {
+    ($type:ty, $is_float:literal, $of_float:expr, $of_integer:expr, $integer:expr, $float:expr) => {
+        impl Number for $type {
+            const IS_FLOAT: bool = $is_float;
 
             fn of_bytes(bytes: &[u8]) -> Self {
                 // The caller cuts the bytes into items.
@@ -132,23 +162,45 @@ macro_rules! integers {
 
             fn of_number<N: Number>(number: N) -> Self {
                 match N::IS_FLOAT {
-                    // Wide floats are truncated to 64 bits first, as in C.
-                    true => number.float() as i64 as Self,
-                    false => number.integer() as Self,
+                    true => $of_float(number.float()),
+                    false => $of_integer(number.integer()),
                 }
             }
 
             fn integer(self) -> i128 {
-                self.into()
+                $integer(self)
             }
 
             fn float(self) -> f64 {
-                self as f64
+                $float(self)
             }
-        })*
+        }
+    };
+}
+
+macro_rules! integers {
+    ($($type:ty)*) => {
+        // Wide floats are truncated to 64 bits first, as in C.
+        $(number!(
+            $type,
+            false,
+            |float: f64| float as i64 as $type,
+            |integer: i128| integer as $type,
+            i128::from,
+            |integer: $type| integer as f64
+        );)*
     };
 }
 integers!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+fn no_integer<T>(_: T) -> i128 {
+    unreachable!("a float is not converted to an integer of 128 bits")
+}
+
+// Items of up to 16 bits are exact in f64. Larger ones are infinite in f16 in any case.
+number!(f16, true, f16::from_f64, |integer| f16::from_f64(integer as f64), no_integer, f64::from);
+number!(f32, true, |float| float as f32, |integer| integer as f32, no_integer, f64::from);
+number!(f64, true, |float| float, |integer| integer as f64, no_integer, |float| float);
 
 impl Number for bool {
     const IS_FLOAT: bool = false;
@@ -174,100 +226,30 @@ impl Number for bool {
     }
 }
 
-macro_rules! floats {
-    ($($type:ty, $of:expr, $into:expr;)*) => {
-        $(impl Number for $type {
-            const IS_FLOAT: bool = true;
-
-            fn of_bytes(bytes: &[u8]) -> Self {
-                Self::from_ne_bytes(bytes.try_into().expect("the bytes of one item"))
-            }
-
-            fn put_bytes(self, to: &mut [u8]) {
-                to.copy_from_slice(&self.to_ne_bytes());
-            }
-
-            fn of_number<N: Number>(number: N) -> Self {
-                // An integer is rounded once.
-                if N::IS_FLOAT { $of(number.float()) } else { $into(number.integer()) }
-            }
-
-            fn integer(self) -> i128 {
-                unreachable!("a float is not converted to an integer of 128 bits")
-            }
-
-            fn float(self) -> f64 {
-                self.into()
-            }
-        })*
-    };
-}
-floats! {
-    // Items of up to 16 bits are exact in f64. Larger ones are infinite in f16 in any case.
-    f16, f16::from_f64, |integer: i128| f16::from_f64(integer as f64);
-    f32, |float: f64| float as f32, |integer: i128| integer as f32;
-    f64, |float: f64| float, |integer: i128| integer as f64;
-}
-
 impl Type {
     /// The type of a dtype in any byte order.
     pub(super) fn of(dtype: &Dtype) -> Option<Self> {
-        Some(match (dtype.kind()?, dtype.size()) {
-            (Kind::Bool, 1) => Self::Bool,
-            (Kind::Int, 1) => Self::I8,
-            (Kind::Int, 2) => Self::I16,
-            (Kind::Int, 4) => Self::I32,
-            (Kind::Int, 8) => Self::I64,
-            (Kind::UInt, 1) => Self::U8,
-            (Kind::UInt, 2) => Self::U16,
-            (Kind::UInt, 4) => Self::U32,
-            (Kind::UInt, 8) => Self::U64,
-            (Kind::Float, 2) => Self::F16,
-            (Kind::Float, 4) => Self::F32,
-            (Kind::Float, 8) => Self::F64,
-            _ => return None,
-        })
+        Self::of_kind(dtype.kind()?, dtype.size())
+    }
+
+    fn of_kind(kind: Kind, size: usize) -> Option<Self> {
+        Self::ALL.into_iter().find(|of| of.kind() == kind && of.size() == size)
     }
 
     pub(super) fn dtype(self) -> Dtype {
-        let kind = match self {
-            Self::Bool => Kind::Bool,
-            _ if self.is_float() => Kind::Float,
-            _ if self.is_signed() => Kind::Int,
-            _ => Kind::UInt,
-        };
-        Dtype::scalar(kind, self.size()).expect("a dtype of NumPy")
-    }
-
-    pub(super) fn size(self) -> usize {
-        match self {
-            Self::Bool | Self::I8 | Self::U8 => 1,
-            Self::I16 | Self::U16 | Self::F16 => 2,
-            Self::I32 | Self::U32 | Self::F32 => 4,
-            Self::I64 | Self::U64 | Self::F64 => 8,
-        }
+        Dtype::scalar(self.kind(), self.size()).expect("a dtype of NumPy")
     }
 
     pub(super) fn is_float(self) -> bool {
-        matches!(self, Self::F16 | Self::F32 | Self::F64)
+        self.kind() == Kind::Float
     }
 
     pub(super) fn is_signed(self) -> bool {
-        matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
+        self.kind() == Kind::Int
     }
 
     pub(super) fn is_integer(self) -> bool {
-        !self.is_float() && self != Self::Bool
-    }
-
-    fn signed(size: usize) -> Option<Self> {
-        Some(match size {
-            1 => Self::I8,
-            2 => Self::I16,
-            4 => Self::I32,
-            8 => Self::I64,
-            _ => return None,
-        })
+        matches!(self.kind(), Kind::Int | Kind::UInt)
     }
 
     /// The type in which a function such as `sin` computes.
@@ -299,7 +281,7 @@ impl Type {
                     if small.is_signed() { (small, large) } else { (large, small) };
                 match signed.size() > unsigned.size() {
                     true => signed,
-                    false => Self::signed(2 * unsigned.size()).unwrap_or(Self::F64),
+                    false => Self::of_kind(Kind::Int, 2 * unsigned.size()).unwrap_or(Self::F64),
                 }
             }
         }
@@ -313,10 +295,6 @@ impl Type {
 
     /// Whether an integer is in the range of this integer type.
     pub(super) fn holds(self, integer: i128) -> bool {
-        let bits = 8 * self.size() as u32;
-        match self.is_signed() {
-            true => (-(1i128 << (bits - 1))..1i128 << (bits - 1)).contains(&integer),
-            false => (0..1i128 << bits).contains(&integer),
-        }
+        int_range(self.kind(), self.size() as u64).contains(&integer)
     }
 }

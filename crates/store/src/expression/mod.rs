@@ -12,9 +12,10 @@ use std::sync::{Arc, PoisonError};
 
 use crate::blosc2::{Dtype, Error, ErrorKind, NDArray, NDArrayBuilder, RawItems, Result};
 use crate::limits::max_read_of;
+use crate::tag::Fault;
 
 use items::{Items, Type};
-use parse::{Fault, Literal};
+use parse::Literal;
 use plan::{KEPT, Known, Node, Planner, Reduce, Step, count};
 use reduce::Accumulators;
 
@@ -23,7 +24,6 @@ const EVALUATE: &str = "evaluate an expression";
 /// The number of items that are computed at once. Small in unit tests.
 const TILE: u64 = if cfg!(test) { 1 << 6 } else { 1 << 17 };
 
-/// The largest number of operands.
 pub(crate) const MAX_OPERANDS: usize = 64;
 
 /// An expression of arrays that Python stored as text, such as `sin(a) + 2 * b`. Python: `LazyExpr`.
@@ -111,7 +111,6 @@ impl Operand {
         }
     }
 
-    /// The maximum memory of a read.
     fn max_read(&self) -> u64 {
         match self {
             Self::Array(array) => max_read_of(array.schunk(), array.schunk().cbytes()),
@@ -133,29 +132,43 @@ impl Operand {
     }
 }
 
-fn error(fault: Fault) -> Error {
-    match fault {
-        Fault::Invalid(detail) => Error::new(ErrorKind::InvalidData, EVALUATE, detail),
-        Fault::Unsupported(detail) => Error::new(ErrorKind::Unsupported, EVALUATE, detail),
-    }
+fn error((kind, detail): Fault) -> Error {
+    Error::new(kind, EVALUATE, detail)
 }
 
-/// The positions of the items of a region, in C order, in an array of this shape that is in memory.
-fn places(shape: &[u64], region: &[Range<u64>]) -> Vec<usize> {
-    let mut places = vec![0usize];
-    for (size, range) in shape.iter().zip(region) {
-        let next = |at: &usize| {
-            range.clone().map(move |index| at * *size as usize + index as usize).collect::<Vec<_>>()
-        };
-        places = places.iter().flat_map(next).collect();
+/// The distances of neighbors on each axis of an array of this shape in C order.
+fn strides_of(shape: &[u64]) -> Vec<usize> {
+    let mut strides = vec![1usize; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis].saturating_mul(shape[axis] as usize);
     }
-    places
+    strides
+}
+
+/// The positions of the items of a box, in C order, with these distances of neighbors on each axis.
+fn places(region: impl Iterator<Item = Range<u64>>, strides: &[usize]) -> Vec<usize> {
+    region.zip(strides).fold(vec![0], |places, (range, stride)| {
+        let next = |at: &usize| {
+            let at = *at;
+            range.clone().map(move |index| at + index as usize * stride)
+        };
+        places.iter().flat_map(next).collect()
+    })
+}
+
+/// The ranges of a box relative to the start of another one.
+fn within<'a>(
+    region: &'a [Range<u64>],
+    all: &'a [Range<u64>],
+) -> impl Iterator<Item = Range<u64>> + 'a {
+    let ranges = region.iter().zip(all);
+    ranges.map(|(range, all)| range.start - all.start..range.end - all.start)
 }
 
 /// The bytes of the items of a region, in C order, of an array of this shape that is in memory.
 fn cut(bytes: &[u8], of: Type, shape: &[u64], region: &[Range<u64>]) -> Vec<u8> {
     let size = of.size();
-    let places = places(shape, region);
+    let places = places(region.iter().cloned(), &strides_of(shape));
     places.iter().flat_map(|at| &bytes[at * size..(at + 1) * size]).copied().collect()
 }
 
@@ -183,18 +196,12 @@ fn repeat(items: Items, shape: &[u64], region: &[Range<u64>]) -> Items {
     if items.len() == 1 || items.len() as u64 == count(&wanted) {
         return items;
     }
-    let added = wanted.len() - shape.len();
     let found = lens(&part_of(shape, region));
-    let mut places = vec![0usize];
-    for (axis, len) in wanted.iter().enumerate() {
-        let size = if axis < added { 1 } else { found[axis - added] };
-        let next = |at: &usize| {
-            let at = *at * size as usize;
-            (0..*len as usize).map(move |index| at + if size == 1 { 0 } else { index })
-        };
-        places = places.iter().flat_map(next).collect();
-    }
-    items.pick(&places)
+    let own = found.iter().zip(strides_of(&found));
+    let own = own.map(|(size, stride)| if *size == 1 { 0 } else { stride });
+    let added = std::iter::repeat_n(0, wanted.len() - shape.len());
+    let strides: Vec<usize> = added.chain(own).collect();
+    items.pick(&places(wanted.iter().map(|len| 0..*len), &strides))
 }
 
 fn item_of(literal: Literal, of: Type) -> Items {
@@ -351,7 +358,6 @@ impl Expression {
         self.all_of(&self.root, ranges, |tile| self.tile_of(&self.root, tile))
     }
 
-    /// The memory of all items.
     pub(crate) fn nbytes(&self) -> u64 {
         count(self.shape()).saturating_mul(self.root.of.size() as u64)
     }
@@ -404,17 +410,14 @@ impl Expression {
             let run = tile.last().map_or(1, |range| (range.end - range.start) as usize);
             let rows = &tile[..tile.len().saturating_sub(1)];
             // The position of each row of the tile in the box.
-            let relative = rows.iter().zip(region);
-            let relative =
-                relative.map(|(range, all)| range.start - all.start..range.end - all.start);
-            let starts = places(&region_lens, &relative.collect::<Vec<_>>());
-            let width = region_lens.last().map_or(1, |len| *len as usize);
+            let strides = strides_of(&region_lens);
+            let starts = places(within(rows, region), &strides[..rows.len()]);
             let first = match (tile.last(), region.last()) {
                 (Some(range), Some(all)) => (range.start - all.start) as usize,
                 _ => 0,
             };
             for (number, row) in starts.into_iter().enumerate() {
-                let start = (row * width + first) * size;
+                let start = (row + first) * size;
                 items
                     .write(number * run..(number + 1) * run, &mut bytes[start..start + run * size]);
             }
@@ -529,19 +532,15 @@ impl Expression {
         }
         // For each axis, the distance of neighbors in the results, and in the positions of `argmin`.
         let (mut strides, mut steps) = (vec![0; axes.len()], vec![0; axes.len()]);
-        let (mut stride, mut step) = (1usize, 1i64);
+        let (mut stride, mut step) = (1usize, 1usize);
         for axis in (0..axes.len()).rev() {
-            let size = sources[axis].end - sources[axis].start;
-            match axes[axis] {
-                true => {
-                    steps[axis] = step;
-                    step = step.saturating_mul(size as i64);
-                }
-                false => {
-                    strides[axis] = stride;
-                    stride *= size as usize;
-                }
-            }
+            let size = (sources[axis].end - sources[axis].start) as usize;
+            let (of, next) = match axes[axis] {
+                true => (&mut steps, &mut step),
+                false => (&mut strides, &mut stride),
+            };
+            of[axis] = *next;
+            *next = next.saturating_mul(size);
         }
         let reduced = sources.iter().zip(axes).filter(|(_, reduced)| **reduced);
         let each: Vec<u64> = reduced.map(|(range, _)| range.end - range.start).collect();
@@ -549,57 +548,11 @@ impl Expression {
         let mut found = Accumulators::new(*reduction, of.of, results, count(&each) as f64);
         for tile in tiles(&sources, &self.tile(&of.shape)) {
             let items = self.tile_of(of, &tile)?;
-            let places = Places::new(&tile, &sources, &strides, &steps);
-            found.add(&items, places);
+            let results = places(within(&tile, &sources), &strides).into_iter();
+            let positions = places(within(&tile, &sources), &steps).into_iter();
+            found.add(&items, results.zip(positions.map(|at| at as i64)));
         }
         Ok(found.finish())
-    }
-}
-
-/// For each item of a tile, in C order, the number of its result, and its position among the items of this result.
-struct Places<'a> {
-    tile: &'a [Range<u64>],
-    strides: &'a [usize],
-    steps: &'a [i64],
-    at: Vec<u64>,
-    place: (usize, i64),
-}
-
-impl<'a> Places<'a> {
-    fn new(
-        tile: &'a [Range<u64>],
-        all: &[Range<u64>],
-        strides: &'a [usize],
-        steps: &'a [i64],
-    ) -> Self {
-        let mut place = (0, 0);
-        for (axis, range) in tile.iter().enumerate() {
-            let distance = range.start - all[axis].start;
-            place.0 += distance as usize * strides[axis];
-            place.1 += distance as i64 * steps[axis];
-        }
-        Self { tile, strides, steps, at: tile.iter().map(|range| range.start).collect(), place }
-    }
-}
-
-impl Iterator for Places<'_> {
-    type Item = (usize, i64);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let place = self.place;
-        for axis in (0..self.tile.len()).rev() {
-            self.at[axis] += 1;
-            self.place.0 += self.strides[axis];
-            self.place.1 += self.steps[axis];
-            if self.at[axis] < self.tile[axis].end {
-                break;
-            }
-            let len = self.at[axis] - self.tile[axis].start;
-            self.at[axis] = self.tile[axis].start;
-            self.place.0 -= len as usize * self.strides[axis];
-            self.place.1 -= len as i64 * self.steps[axis];
-        }
-        Some(place)
     }
 }
 

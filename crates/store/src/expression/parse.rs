@@ -1,5 +1,8 @@
 //! The text of an expression as a tree. Nothing is looked up or executed.
 
+use crate::blosc2::ErrorKind;
+use crate::tag::Fault;
+
 /// The largest length of a text, in bytes.
 const MAX_LENGTH: usize = 64 << 10;
 
@@ -21,7 +24,7 @@ pub(super) enum Tree {
     None,
     Tuple(Vec<Tree>),
     /// An operator with one operand: `-`, `+` or `~`.
-    Unary(char, Box<Tree>),
+    Unary(&'static str, Box<Tree>),
     Binary(&'static str, Box<Tree>, Box<Tree>),
     /// A call, with the arguments without and with names. The object of a method is the first argument.
     Call(String, Vec<Tree>, Vec<(String, Tree)>),
@@ -44,21 +47,14 @@ impl Tree {
     }
 }
 
-/// What is wrong with a text, or what is missing here to evaluate it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Fault {
-    Invalid(String),
-    Unsupported(String),
-}
-
 type Result<T> = std::result::Result<T, Fault>;
 
 pub(super) fn unsupported<T>(detail: impl Into<String>) -> Result<T> {
-    Err(Fault::Unsupported(detail.into()))
+    Err((ErrorKind::Unsupported, detail.into()))
 }
 
 pub(super) fn invalid<T>(detail: impl Into<String>) -> Result<T> {
-    Err(Fault::Invalid(detail.into()))
+    Err((ErrorKind::InvalidData, detail.into()))
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -154,30 +150,26 @@ fn number(text: &str) -> Result<(Literal, usize)> {
     }
 }
 
-/// Parses the text of an expression.
 pub(super) fn parse(text: &str) -> Result<Tree> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
     let tree = parser.expression(0)?;
     match parser.next() {
         None if tree.depth() > MAX_DEPTH => too_deep(),
         None => Ok(tree),
-        Some(token) => Err(unexpected(&token)),
+        Some(token) => unexpected(&token),
     }
 }
 
-fn unexpected(token: &Token) -> Fault {
+fn unexpected<T>(token: &Token) -> Result<T> {
+    const WORDS: [&str; 8] = ["if", "for", "lambda", "and", "or", "not", "in", "is"];
     match token {
-        Token::Name(name)
-            if ["if", "for", "lambda", "and", "or", "not", "in", "is"].contains(&name.as_str()) =>
-        {
-            Fault::Unsupported(format!("it uses Python's `{name}`"))
+        Token::Name(name) if WORDS.contains(&name.as_str()) => {
+            unsupported(format!("it uses Python's `{name}`"))
         }
-        Token::Name(name) => {
-            Fault::Invalid(format!("the name `{name}` does not follow an operator"))
-        }
-        Token::Number(_) => Fault::Invalid("a number does not follow an operator".to_owned()),
-        Token::Mark("@") => Fault::Unsupported("it uses a matrix product, `@`".to_owned()),
-        Token::Mark(mark) => Fault::Invalid(format!("`{mark}` is at the wrong place")),
+        Token::Name(name) => invalid(format!("the name `{name}` does not follow an operator")),
+        Token::Number(_) => invalid("a number does not follow an operator"),
+        Token::Mark("@") => unsupported("it uses a matrix product, `@`"),
+        Token::Mark(mark) => invalid(format!("`{mark}` is at the wrong place")),
     }
 }
 
@@ -223,12 +215,12 @@ impl Parser {
     }
 
     fn expect(&mut self, mark: &str) -> Result<()> {
-        match self.take(mark) {
-            true => Ok(()),
-            false => match self.next() {
-                Some(token) => Err(unexpected(&token)),
-                None => invalid(format!("it ends where `{mark}` is expected")),
-            },
+        if self.take(mark) {
+            return Ok(());
+        }
+        match self.next() {
+            Some(token) => unexpected(&token),
+            None => invalid(format!("it ends where `{mark}` is expected")),
         }
     }
 
@@ -267,14 +259,7 @@ impl Parser {
         let mut tree = match token {
             None => return invalid("it ends where an operand is expected"),
             Some(Token::Mark(mark @ ("-" | "+" | "~"))) => {
-                let sign = if mark == "-" {
-                    '-'
-                } else if mark == "+" {
-                    '+'
-                } else {
-                    '~'
-                };
-                return Ok(Tree::Unary(sign, Box::new(self.expression(UNARY)?)));
+                return Ok(Tree::Unary(mark, Box::new(self.expression(UNARY)?)));
             }
             Some(Token::Mark("(")) => self.parenthesis()?,
             Some(Token::Number(number)) => Tree::Literal(number),
@@ -282,14 +267,14 @@ impl Parser {
                 "True" => Tree::Literal(Literal::Bool(true)),
                 "False" => Tree::Literal(Literal::Bool(false)),
                 "None" => Tree::None,
-                "not" | "lambda" => return Err(unexpected(&Token::Name(name))),
+                "not" | "lambda" => return unexpected(&Token::Name(name)),
                 _ if self.take("(") => {
                     let (items, named) = self.arguments()?;
                     Tree::Call(name, items, named)
                 }
                 _ => Tree::Name(name),
             },
-            Some(token) => return Err(unexpected(&token)),
+            Some(token) => return unexpected(&token),
         };
         while self.take(".") {
             let Some(Token::Name(name)) = self.next() else {

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use super::apply::{Binary, Comparison, Unary};
 use super::items::Type;
-use super::parse::{Fault, Literal, Tree, invalid, unsupported};
+use super::parse::{Literal, Tree, invalid, unsupported};
 use super::reduce::Reduction;
+use crate::tag::Fault;
 
 type Result<T> = std::result::Result<T, Fault>;
 
@@ -14,7 +15,6 @@ type Result<T> = std::result::Result<T, Fault>;
 /// those to which it refers. Others are computed where they are needed. Small in unit tests.
 pub(super) const KEPT: u64 = if cfg!(test) { 1 << 10 } else { 64 << 20 };
 
-/// A part of an expression.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) step: Step,
@@ -208,7 +208,6 @@ pub(super) struct Known {
     pub(super) recomputes: bool,
 }
 
-/// Plans the parts of an expression.
 pub(super) struct Planner<'a> {
     pub(super) operands: &'a [Known],
     /// The memory in which results can still be kept.
@@ -220,7 +219,7 @@ fn real(name: &str) -> Option<Unary> {
     macro_rules! functions {
         ($($($name:literal)|+ => $function:ident,)*) => {
             Some(match name {
-                $($($name)|+ => Unary::Real(f64::$function, f32::$function),)*
+                $($($name)|+ => Unary::Real { f64: f64::$function, f32: f32::$function },)*
                 "sqrt" => Unary::Sqrt,
                 _ => return None,
             })
@@ -234,6 +233,31 @@ fn real(name: &str) -> Option<Unary> {
         "exp" => exp, "expm1" => exp_m1, "exp2" => exp2, "log" => ln, "log1p" => ln_1p,
         "log2" => log2, "log10" => log10, "cbrt" => cbrt,
     }
+}
+
+/// Another function of one argument whose result does not depend on a common type.
+fn unary(name: &str) -> Option<Unary> {
+    Some(match name {
+        "isnan" => Unary::IsNan,
+        "isinf" => Unary::IsInf,
+        "isfinite" => Unary::IsFinite,
+        "signbit" => Unary::SignBit,
+        "logical_not" => Unary::LogicalNot,
+        "abs" | "absolute" => Unary::Abs,
+        "floor" => Unary::Floor,
+        "ceil" => Unary::Ceil,
+        "trunc" => Unary::Trunc,
+        "round" => Unary::Round,
+        "sign" => Unary::Sign,
+        "square" => Unary::Square,
+        _ => return None,
+    })
+}
+
+/// Whether a function is planned by its name alone.
+fn is_other(name: &str) -> bool {
+    let others = "where clip logical_and logical_or logical_xor negative positive bitwise_invert real conj reciprocal";
+    others.split(' ').any(|other| other == name)
 }
 
 fn log_add_exp(one: f64, other: f64) -> f64 {
@@ -271,11 +295,14 @@ fn pair(name: &str) -> Option<Binary> {
         ">=" | "greater_equal" => Compare(Comparison::GreaterEqual),
         "==" | "equal" => Compare(Comparison::Equal),
         "!=" | "not_equal" => Compare(Comparison::NotEqual),
-        "arctan2" | "atan2" => Real(f64::atan2, f32::atan2),
-        "hypot" => Real(f64::hypot, f32::hypot),
-        "copysign" => Real(f64::copysign, f32::copysign),
+        "arctan2" | "atan2" => Real { f64: f64::atan2, f32: f32::atan2 },
+        "hypot" => Real { f64: f64::hypot, f32: f32::hypot },
+        "copysign" => Real { f64: f64::copysign, f32: f32::copysign },
         "nextafter" => NextAfter,
-        "logaddexp" => Real(log_add_exp, |one, other| log_add_exp(one.into(), other.into()) as f32),
+        "logaddexp" => Real {
+            f64: log_add_exp,
+            f32: |one, other| log_add_exp(one.into(), other.into()) as f32,
+        },
         _ => return None,
     })
 }
@@ -305,8 +332,8 @@ impl Planner<'_> {
             Tree::Name(name) => self.operand(name),
             Tree::None => unsupported("it uses `None` as an operand"),
             Tree::Tuple(_) => unsupported("it uses a tuple as an operand"),
-            Tree::Unary('-', of) => self.negative(self.plan(of)?),
-            Tree::Unary('~', of) => invert(self.plan(of)?),
+            Tree::Unary("-", of) => self.negative(self.plan(of)?),
+            Tree::Unary("~", of) => invert(self.plan(of)?),
             Tree::Unary(_, of) => positive(self.plan(of)?),
             Tree::Binary(mark, left, right) => {
                 let Some(operation) = pair(mark) else {
@@ -353,49 +380,45 @@ impl Planner<'_> {
         if let Some(reduction) = reduction(name) {
             return self.reduce(reduction, name, items, named);
         }
-        let known = real(name).is_some() || pair(name).is_some() || OTHERS.contains(&name);
-        if !known {
+        let operation = pair(name);
+        let is_known =
+            real(name).is_some() || operation.is_some() || unary(name).is_some() || is_other(name);
+        if !is_known {
             return unsupported(format!("it calls `{name}`, which is not a supported function"));
         }
         if let Some((option, _)) = named.first() {
             return unsupported(format!("it calls `{name}` with the argument `{option}`"));
         }
-        let mut parts = Vec::with_capacity(items.len());
-        for item in items {
-            parts.push(self.plan(item)?);
-        }
+        let parts = items.iter().map(|item| self.plan(item)).collect::<Result<Vec<_>>>()?;
         let found = parts.len();
-        let wrong = || invalid(format!("it calls `{name}` with {found} arguments"));
         // The results of NumPy and of Python's Blosc2 have different dtypes.
         if found > 1 && parts.iter().all(|part| matches!(part.step, Step::Literal(_))) {
             return unsupported(format!("it calls `{name}` with numbers only"));
         }
-        if let Some(operation) = pair(name) {
-            let Ok([left, right]) = <[Node; 2]>::try_from(parts) else { return wrong() };
-            return binary(operation, name, left, right);
-        }
-        match (name, &mut parts[..]) {
-            ("where", [_, _, _]) => {
-                let Ok([condition, one, other]) = <[Node; 3]>::try_from(parts) else {
-                    return wrong();
-                };
+        let mut parts = parts.into_iter();
+        let first = [(); 3].map(|()| parts.next());
+        match (name, operation, first, parts.next()) {
+            (_, Some(operation), [Some(left), Some(right), None], _) => {
+                binary(operation, name, left, right)
+            }
+            ("where", _, [Some(condition), Some(one), Some(other)], None) => {
                 select(condition, one, other)
             }
-            ("clip", [_, _, _]) => {
-                let Ok([of, low, high]) = <[Node; 3]>::try_from(parts) else { return wrong() };
+            ("clip", _, [Some(of), Some(low), Some(high)], None) => {
                 let raised = binary(Binary::Maximum, name, of, low)?;
                 binary(Binary::Minimum, name, raised, high)
             }
-            ("logical_and" | "logical_or" | "logical_xor", [_, _]) => {
-                let Ok([left, right]) = <[Node; 2]>::try_from(parts) else { return wrong() };
+            (
+                "logical_and" | "logical_or" | "logical_xor",
+                _,
+                [Some(left), Some(right), None],
+                _,
+            ) => {
                 let operation = pair(&name.replace("logical", "bitwise")).unwrap_or(Binary::And);
                 binary(operation, name, left.cast(Type::Bool)?, right.cast(Type::Bool)?)
             }
-            (_, [_]) => {
-                let Some(of) = parts.pop() else { return wrong() };
-                self.function(name, of)
-            }
-            _ => wrong(),
+            (_, None, [Some(of), None, _], _) => self.function(name, of),
+            _ => invalid(format!("it calls `{name}` with {found} arguments")),
         }
     }
 
@@ -416,19 +439,10 @@ impl Planner<'_> {
                 let result = if of.of.is_float() { of.of } else { Type::F64 };
                 return Ok(Node::unary(Unary::Reciprocal, of.cast(result)?, result));
             }
-            "isnan" => Unary::IsNan,
-            "isinf" => Unary::IsInf,
-            "isfinite" => Unary::IsFinite,
-            "signbit" => Unary::SignBit,
-            "logical_not" => Unary::LogicalNot,
-            "abs" | "absolute" => Unary::Abs,
-            "floor" => Unary::Floor,
-            "ceil" => Unary::Ceil,
-            "trunc" => Unary::Trunc,
-            "round" => Unary::Round,
-            "sign" => Unary::Sign,
-            "square" => Unary::Square,
-            _ => return unsupported(format!("it calls `{name}` with one argument")),
+            _ => match unary(name) {
+                Some(operation) => operation,
+                None => return unsupported(format!("it calls `{name}` with one argument")),
+            },
         };
         let result = match operation {
             Unary::IsNan | Unary::IsInf | Unary::IsFinite | Unary::SignBit | Unary::LogicalNot => {
@@ -548,34 +562,6 @@ impl Planner<'_> {
     }
 }
 
-/// The functions that are neither in `real` nor in `pair`.
-const OTHERS: [&str; 24] = [
-    "where",
-    "clip",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "logical_not",
-    "negative",
-    "positive",
-    "bitwise_invert",
-    "real",
-    "conj",
-    "reciprocal",
-    "isnan",
-    "isinf",
-    "isfinite",
-    "signbit",
-    "abs",
-    "absolute",
-    "floor",
-    "ceil",
-    "trunc",
-    "round",
-    "sign",
-    "square",
-];
-
 fn positive(of: Node) -> Result<Node> {
     match of.step {
         Step::Literal(Literal::Bool(bool)) => Ok(Node::of_literal(Literal::Int(bool.into()))),
@@ -674,7 +660,7 @@ fn binary(operation: Binary, name: &str, left: Node, right: Node) -> Result<Node
         Binary::Divide if !shared.is_float() => Type::F64,
         Binary::FloorDivide | Binary::Remainder | Binary::Power if is_bool => Type::I8,
         Binary::ShiftLeft | Binary::ShiftRight if is_bool => Type::I8,
-        Binary::Real(..) | Binary::NextAfter => shared.to_float(),
+        Binary::Real { .. } | Binary::NextAfter => shared.to_float(),
         Binary::And | Binary::Or | Binary::Xor | Binary::ShiftLeft | Binary::ShiftRight
             if shared.is_float() =>
         {

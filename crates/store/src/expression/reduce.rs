@@ -1,6 +1,6 @@
 //! Accumulators of reductions.
 
-use super::items::{Items, Number, Type};
+use super::items::{Items, Number, Type, for_items};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Reduction {
@@ -44,7 +44,6 @@ impl Reduction {
 enum State {
     /// A sum or product of integers, modulo 2^64; a number of items.
     Integer(i64),
-    /// A sum and its compensation.
     Sum(f64, f64),
     Product(f64),
     /// The number of items, their mean, and the sum of the squares of their distances from it.
@@ -84,12 +83,7 @@ impl Accumulators {
 
     /// Adds items. For each item, `places` returns the result to which it belongs, and its position.
     pub(super) fn add(&mut self, items: &Items, places: impl Iterator<Item = (usize, i64)>) {
-        macro_rules! each {
-            ($($name:ident)*) => {
-                match items { $(Items::$name(items) => self.add_all(items, places),)* }
-            };
-        }
-        each!(Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 F32 F64);
+        for_items!(items, items => self.add_all(items, places));
     }
 
     fn add_all<T: Number>(&mut self, items: &[T], places: impl Iterator<Item = (usize, i64)>) {
@@ -123,33 +117,8 @@ impl Accumulators {
                     Reduction::Any => *flag |= bool::of_number(*item),
                     _ => *flag &= bool::of_number(*item),
                 },
-                // The first of equal items stays. Tiles do not come in the order of their items.
-                State::Integers(found) => {
-                    let item = item.integer();
-                    let better = found.is_none_or(|(old, place)| {
-                        (if is_max { item > old } else { item < old })
-                            || item == old && position < place
-                    });
-                    if better {
-                        *found = Some((item, position));
-                    }
-                }
-                State::Floats(found) => {
-                    let item = item.float();
-                    let better =
-                        found.is_none_or(|(old, place)| match (item.is_nan(), old.is_nan()) {
-                            (true, true) => position < place,
-                            (is_nan, false) => {
-                                is_nan
-                                    || (if is_max { item > old } else { item < old })
-                                    || item == old && position < place
-                            }
-                            (false, true) => false,
-                        });
-                    if better {
-                        *found = Some((item, position));
-                    }
-                }
+                State::Integers(found) => keep_extreme(found, item.integer(), position, is_max),
+                State::Floats(found) => keep_extreme(found, item.float(), position, is_max),
             }
         }
     }
@@ -192,5 +161,20 @@ impl Accumulators {
             _ => integers(&|state| if let State::Integer(sum) = state { *sum } else { 0 }),
         };
         items.cast(result)
+    }
+}
+
+/// Keeps the more extreme item with its position. NaN is more extreme than any number. The first of equal items stays; tiles
+/// do not come in the order of their items.
+fn keep_extreme<T: PartialOrd>(found: &mut Option<(T, i64)>, item: T, position: i64, is_max: bool) {
+    let is_nan = |item: &T| item.partial_cmp(item).is_none();
+    let is_kept = found.as_ref().is_some_and(|(old, place)| match (is_nan(&item), is_nan(old)) {
+        (true, true) => position > *place,
+        (false, false) if item == *old => position > *place,
+        (false, false) => (item < *old) == is_max,
+        (_, is_kept) => is_kept,
+    });
+    if !is_kept {
+        *found = Some((item, position));
     }
 }

@@ -71,7 +71,6 @@ impl Folder {
         Ok(Self { path: path.to_owned(), root: system::Root::open(path)? })
     }
 
-    /// Opens a subdirectory.
     pub(super) fn folder(&self, name: impl AsRef<Path>) -> io::Result<Self> {
         let name = plain(name.as_ref())?;
         Ok(Self { path: self.path.join(name), root: self.root.folder(name)? })
@@ -98,14 +97,7 @@ impl Folder {
     /// The kind of an entry; `None` if there is none.
     pub(super) fn kind(&self, name: impl AsRef<Path>) -> io::Result<Option<EntryKind>> {
         match self.root.kind(plain(name.as_ref())?) {
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) =>
-            {
-                Ok(None)
-            }
+            Err(error) if is_gone(&error) => Ok(None),
             found => found.map(|(kind, _)| Some(kind)),
         }
     }
@@ -144,7 +136,6 @@ impl Folder {
         self.root.remove_file(plain(name.as_ref())?)
     }
 
-    /// Removes an empty directory.
     pub(super) fn remove_folder(&self, name: impl AsRef<Path>) -> io::Result<()> {
         self.root.remove_folder(plain(name.as_ref())?)
     }
@@ -195,7 +186,6 @@ impl Folder {
         Ok(false)
     }
 
-    /// Syncs all files and directories to disk.
     pub(super) fn sync_all(&self) -> io::Result<()> {
         self.walk(|name, kind, _| match kind {
             // Windows syncs only files that are open for writing.

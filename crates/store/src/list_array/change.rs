@@ -6,7 +6,7 @@ use super::*;
 use crate::blosc2::super_chunk::MetalayersMut;
 use crate::blosc2::{ErrorKind, OpenOptions, Result, SChunk, Target, Value};
 use crate::limits::MAX_BATCH;
-use crate::tag::{check_new, error, weight, what};
+use crate::tag::{Doing, Fault, check_new, error, weight, what};
 use crate::{BatchArray, ItemKind, ItemType, ObjectArray};
 
 impl ListArray {
@@ -31,7 +31,7 @@ impl ListArray {
         nullable: bool,
     ) -> Result<Self> {
         let list = list_of(item.into(), nullable);
-        check_list(&list, None)?;
+        check_list(&list).doing(MAKE)?;
         Self::new_in(OpenOptions::new().create_new(true).open(target)?, list)
     }
 
@@ -67,14 +67,15 @@ impl ListArray {
     /// - [`ErrorKind::ReadOnly`]: the super-chunk was opened for reading or appending;
     /// - [`ErrorKind::Io`]: the file cannot be written.
     pub fn new_in(mut schunk: SChunk, list: ItemType) -> Result<Self> {
-        check_list(&list, Some(&schunk))?;
+        check_list(&list).map_err(|(kind, detail)| error(&schunk, kind, MAKE, detail))?;
         check_new(&schunk, MAKE)?;
         schunk.meta_mut().set_value(NAME, &to_tag(&list))?;
-        let rows = if is_batches(&list) {
-            let items_per_block = list.length("items_per_block").unwrap_or(None);
-            Rows::Batches(BatchArray::new_in(schunk, items_per_block)?)
-        } else {
-            Rows::Objects(ObjectArray::new_in(schunk)?)
+        let rows = match list.get("storage").and_then(Value::as_str) {
+            Some("batch") => {
+                let items_per_block = list.length("items_per_block").unwrap_or(None);
+                Rows::Batches(BatchArray::new_in(schunk, items_per_block)?)
+            }
+            _ => Rows::Objects(ObjectArray::new_in(schunk)?),
         };
         Self::new(list, rows)
     }
@@ -94,11 +95,10 @@ impl ListArray {
     /// Fails with the errors of [changing a container](crate#changing-a-container).
     pub fn into_schunk(mut self) -> Result<SChunk> {
         self.flush()?;
-        match self.rows.take() {
-            Some(Rows::Batches(batches)) => Ok(batches.into_schunk()),
-            Some(Rows::Objects(objects)) => Ok(objects.into_schunk()),
-            None => unreachable!("only this function takes it"),
-        }
+        Ok(match self.rows.take().expect("only this function takes it") {
+            Rows::Batches(batches) => batches.into_schunk(),
+            Rows::Objects(objects) => objects.into_schunk(),
+        })
     }
 
     /// Returns the variable-length metalayers, for changing.
@@ -171,13 +171,7 @@ impl ListArray {
     ///
     /// # Errors
     /// - [`ErrorKind::OutOfBounds`]: `row` is not below the number of rows;
-    /// - [`ErrorKind::TypeMismatch`]: an item has another type, is outside the range of its integer type, or lacks a
-    ///   field;
-    /// - [`ErrorKind::InvalidArgument`], in one of these cases:
-    ///   - an item violates the bounds of its type (`ge`, `gt`, `le`, `lt`, `min_length`, `max_length`);
-    ///   - an item or row is null, but its type is not nullable;
-    ///   - a list starts with the string `__tuple__`, because Python would read such a list as a tuple;
-    /// - [`ErrorKind::Unsupported`]: the items are of the kind [`Other`](ItemKind::Other);
+    /// - the errors of [`append`](Self::append) for the row;
     /// - the errors of [reading values](crate#reading-values) and of
     ///   [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize>(&mut self, row: u64, with: Option<&[T]>) -> Result<()> {
@@ -224,10 +218,7 @@ impl ListArray {
     }
 
     fn rows_mut(&mut self) -> &mut Rows {
-        match &mut self.rows {
-            Some(rows) => rows,
-            None => unreachable!("only `into_schunk` takes it"),
-        }
+        self.rows.as_mut().expect("only `into_schunk` takes it")
     }
 
     /// Converts a row to its stored form.
@@ -256,35 +247,29 @@ fn list_of(item: ItemType, nullable: bool) -> ItemType {
     if nullable { list.nullable() } else { list }
 }
 
-/// Checks that an array of this row type can be created.
-fn check_list(list: &ItemType, schunk: Option<&SChunk>) -> Result<()> {
-    let failed = |kind, detail: String| match schunk {
-        Some(schunk) => error(schunk, kind, MAKE, detail),
-        None => crate::blosc2::Error::new(kind, MAKE, detail),
-    };
+/// Checks that an array of this row type can be created. The error describes the fault.
+fn check_list(list: &ItemType) -> Result<(), Fault> {
+    let invalid = |detail: String| Err((ErrorKind::InvalidArgument, detail));
     if !matches!(list.kind(), ItemKind::List(_)) {
-        let detail = format!("the type of its rows is `{}`, expected `list`", list.kind().name());
-        return Err(failed(ErrorKind::InvalidArgument, detail));
+        return invalid(format!(
+            "the type of its rows is `{}`, expected `list`",
+            list.kind().name()
+        ));
     }
-    list.check().map_err(|detail| {
-        failed(ErrorKind::InvalidArgument, format!("its type is invalid: {detail}"))
-    })?;
+    if let Err(detail) = list.check() {
+        return invalid(format!("its type is invalid: {detail}"));
+    }
     let text = |name| list.get(name).and_then(Value::as_str);
+    let found = |name| list.get(name).map_or_else(String::new, what);
     if !matches!(text("storage"), Some("batch" | "vl")) {
-        let found = list.get("storage").map_or_else(String::new, what);
-        let detail = format!("its storage is {found}, expected `batch` or `vl`");
-        return Err(failed(ErrorKind::InvalidArgument, detail));
+        return invalid(format!("its storage is {}, expected `batch` or `vl`", found("storage")));
     }
     if text("serializer") != Some("msgpack") {
-        let found = list.get("serializer").map_or_else(String::new, what);
-        let detail = format!("its serializer is {found}, only msgpack is supported");
-        return Err(failed(ErrorKind::Unsupported, detail));
+        let detail =
+            format!("its serializer is {}, only msgpack is supported", found("serializer"));
+        return Err((ErrorKind::Unsupported, detail));
     }
     Ok(())
-}
-
-fn is_batches(list: &ItemType) -> bool {
-    list.get("storage").and_then(Value::as_str) == Some("batch")
 }
 
 /// The content of the metalayer for a row type.

@@ -204,10 +204,7 @@ impl ListArray {
     }
 
     fn rows(&self) -> &Rows {
-        match &self.rows {
-            Some(rows) => rows,
-            None => unreachable!("only `into_schunk` takes it"),
-        }
+        self.rows.as_ref().expect("only `into_schunk` takes it")
     }
 
     fn count(&self) -> Result<u64> {

@@ -69,9 +69,8 @@ impl ObjectArray {
         CParams::default().dictionary(true)
     }
 
-    /// Syncs the super-chunk to disk.
-    pub(crate) fn sync(&mut self) -> Result<()> {
-        self.schunk.sync()
+    pub(crate) fn schunk_mut(&mut self) -> &mut SChunk {
+        &mut self.schunk
     }
 
     /// Returns the variable-length metalayers, for changing.
@@ -118,11 +117,7 @@ impl ObjectArray {
     /// - [`ErrorKind::OutOfBounds`](blosc2::ErrorKind::OutOfBounds): `index` is not below the number of values;
     /// - the errors of [changing a container](crate#changing-a-container).
     pub fn set<T: Serialize + ?Sized>(&mut self, index: usize, value: &T) -> Result<()> {
-        let encoded = Encoded::of(value)?;
-        self.edit(|schunk| {
-            schunk.replace(index, &encoded.bytes)?;
-            encoded.check(schunk, index)
-        })
+        self.set_all(std::iter::once((index, value)))
     }
 
     /// Removes a value. Python: `del array[index]`.
@@ -146,9 +141,9 @@ impl ObjectArray {
     }
 
     /// Replaces values in one transaction.
-    pub(crate) fn set_all<'a>(
+    pub(crate) fn set_all<'a, T: Serialize + ?Sized + 'a>(
         &mut self,
-        mut values: impl Iterator<Item = (usize, &'a Value)>,
+        mut values: impl Iterator<Item = (usize, &'a T)>,
     ) -> Result<()> {
         self.edit(|schunk| {
             values.try_for_each(|(index, value)| {
@@ -159,7 +154,6 @@ impl ObjectArray {
         })
     }
 
-    /// Removes the values from `len` on.
     pub(crate) fn truncate(&mut self, len: usize) -> Result<()> {
         self.edit(|schunk| schunk.remove(len..))
     }
@@ -198,7 +192,6 @@ impl ObjectArray {
     }
 }
 
-/// A value to be stored.
 #[derive(Debug)]
 struct Encoded {
     bytes: Vec<u8>,
@@ -290,7 +283,7 @@ mod tests {
         array.remove(0).unwrap();
         check(&array);
         array.append(&long).unwrap();
-        array.set_all([(0, &long.into()), (1, &"short".into())].into_iter()).unwrap();
+        array.set_all([(0, &long[..]), (1, "short")].into_iter()).unwrap();
         array.retain(&[1]).unwrap();
         check(&array);
     }

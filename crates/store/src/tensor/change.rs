@@ -23,10 +23,9 @@ impl Tensor {
     /// Creates a tensor in memory from items in C order, with the given compression parameters.
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the number of items does not match the shape; the shape has more than 254
-    ///   dimensions; a parameter is out of range; or the metalayer cannot describe the dtype, for example a sub-array,
-    ///   see [`Value::from_dtype`];
-    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter.
+    /// - [`ErrorKind::InvalidArgument`]: a parameter is out of range;
+    /// - [`ErrorKind::Unsupported`]: this build does not have the codec or a filter;
+    /// - the errors of [`from_slice`](Self::from_slice).
     pub fn from_slice_with<T: Element>(
         items: &[T],
         shape: &[u64],

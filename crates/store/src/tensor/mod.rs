@@ -85,7 +85,6 @@ impl Tensor {
         Ok(Self { kind, shape, dtype, schunk })
     }
 
-    /// Whether a super-chunk holds a tensor.
     pub(crate) fn is_in(schunk: &SChunk) -> bool {
         schunk.vlmeta().contains(NAME)
     }

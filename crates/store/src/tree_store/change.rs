@@ -17,6 +17,7 @@ use super::*;
 use crate::archive;
 use crate::folder::{Access, EntryKind, Folder};
 use crate::key::{self, ENDINGS, META};
+use crate::limits::copy_or_new;
 use crate::object::Object;
 use crate::search_indexes;
 use crate::work::{Claim, Work};
@@ -71,9 +72,9 @@ impl TreeStore {
         // From here on no other handle changes it.
         let replaced = Some(Stamp::of(&target).map_err(io)?);
         let file = open_regular(&target).map_err(io)?;
-        let archive = Archive::open(Arc::new(file)).map_err(|error| error.at(path))?;
+        let files = InPlace::of_zip(Arc::new(file)).map_err(|error| error.at(path))?;
         let folder = Self::unpacked(&work).map_err(io)?;
-        archive.unpack(folder.path(), &options).map_err(|error| error.at(path))?;
+        files.unpack(folder.path(), &options).map_err(|error| error.at(path))?;
         let place = Place::Unpacked { folder, work: Arc::new(work), target, replaced };
         Self::in_folder(path, place, &options)
     }
@@ -132,14 +133,14 @@ impl TreeStore {
     }
 
     /// Checks that the store can be opened when it has a new key.
-    fn check_groups(&mut self, key: &str, doing: &str) -> Result<()> {
+    fn check_groups(&mut self, key: &str) -> Result<()> {
         // The groups above a group exist.
         let new = key::above(key).take_while(|above| !self.has_below(above)).count();
         self.groups = self.groups.saturating_add(new);
         match self.groups <= MAX_GROUPS {
             true => Ok(()),
             // Groups that were removed are still in the number.
-            false => self.count_groups(Some(key), doing),
+            false => self.count_groups(Some(key)),
         }
     }
 }
@@ -273,7 +274,7 @@ impl TreeStore {
     ) -> Result<String> {
         let name = key::to_name(key, ending);
         self.check_unused([key])?;
-        self.check_groups(key, CHANGE)?;
+        self.check_groups(key)?;
         let (folder, work) = self.changing()?;
         let path = folder.path().join(&name);
         let io = failed(CHANGE, &path);
@@ -537,11 +538,7 @@ impl TreeStore {
     ) -> Result<R> {
         self.folder_for_changes()?;
         let key = attributes_key(group);
-        let mut schunk = match self.leaf(&key)? {
-            Some(schunk) => self.options().write(true).open(schunk.to_cframe()?)?,
-            // The chunk size that Python uses for a super-chunk without data.
-            None => OpenOptions::new().chunksize(16 << 20).create_new(true).open(Vec::new())?,
-        };
+        let mut schunk = copy_or_new(self.leaf(&key)?.as_ref())?;
         let changed = change(&mut schunk)?;
         self.put_schunk(&key, "b2f", &schunk)?;
         Ok(changed)
@@ -563,29 +560,24 @@ impl TreeStore {
     /// - [`ErrorKind::AlreadyExists`]: the store is new, and a file was created at its path after the call of
     ///   [`create`](Self::create).
     pub fn finish(&mut self) -> Result<()> {
-        if matches!(self.place, Place::Unpacked { .. }) {
-            if !self.changed {
-                return Ok(());
-            }
-            // Later writes through these handles would be lost.
-            self.lent.iter().try_for_each(|name| self.check_dropped(name))?;
+        if !matches!(self.place, Place::Unpacked { .. }) || !self.changed {
+            return Ok(());
         }
+        // Later writes through these handles would be lost.
+        self.lent.iter().try_for_each(|name| self.check_dropped(name))?;
         let options = self.options();
-        match &mut self.place {
-            Place::Unpacked { folder, work, target, replaced } => {
-                // Other handles of this crate are excluded by the directory for temporary files, Python's are not.
-                let check = || match &*replaced {
-                    Some(stamp) if Stamp::of(target).ok().as_ref() != Some(stamp) => {
-                        let detail =
-                            "another program has changed or removed the file since it was opened";
-                        Err(Error::new(ErrorKind::Busy, CHANGE, detail).at(&*target))
-                    }
-                    _ => Ok(()),
-                };
-                archive::pack(folder, work, target, replaced.is_some(), &options, check)?;
-                *replaced = Some(Stamp::of(target).map_err(failed(CHANGE, target))?);
-            }
-            Place::Archive(_) | Place::Custom(_) | Place::Folder { .. } => return Ok(()),
+        if let Place::Unpacked { folder, work, target, replaced } = &mut self.place {
+            // Other handles of this crate are excluded by the directory for temporary files, Python's are not.
+            let check = || match &*replaced {
+                Some(stamp) if Stamp::of(target).ok().as_ref() != Some(stamp) => {
+                    let detail =
+                        "another program has changed or removed the file since it was opened";
+                    Err(Error::new(ErrorKind::Busy, CHANGE, detail).at(&*target))
+                }
+                _ => Ok(()),
+            };
+            archive::pack(folder, work, target, replaced.is_some(), &options, check)?;
+            *replaced = Some(Stamp::of(target).map_err(failed(CHANGE, target))?);
         }
         self.changed = false;
         Ok(())
@@ -608,21 +600,15 @@ impl TreeStore {
         let path = path.as_ref();
         let target = path_of_new(path, COPY)?;
         let work = Work::beside(&target)?;
-        match &self.place {
-            Place::Archive(archive) => {
+        let folder = match self.place.files() {
+            Files::InPlace(files) => {
                 let folder = Self::unpacked(&work).map_err(failed(COPY, path))?;
-                archive.unpack(folder.path(), &self.options())?;
-                archive::pack(&folder, &work, &target, false, &self.options(), || Ok(()))
+                files.unpack(folder.path(), &self.options())?;
+                folder
             }
-            Place::Custom(custom) => {
-                let folder = Self::unpacked(&work).map_err(failed(COPY, path))?;
-                custom.unpack(folder.path(), &self.options())?;
-                archive::pack(&folder, &work, &target, false, &self.options(), || Ok(()))
-            }
-            Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
-                archive::pack(folder, &work, &target, false, &self.options(), || Ok(()))
-            }
-        }
+            Files::Folder(folder) => Arc::clone(folder),
+        };
+        archive::pack(&folder, &work, &target, false, &self.options(), || Ok(()))
     }
 
     /// Copies or unpacks the store into a new directory. Symbolic links in the store and Python's search indexes of
@@ -630,19 +616,11 @@ impl TreeStore {
     /// have the permissions of the original files. Python: `to_b2d`.
     ///
     /// # Errors
-    /// - [`ErrorKind::AlreadyExists`]: the path exists;
-    /// - [`ErrorKind::Busy`]: another handle or program is creating the same directory;
-    /// - [`ErrorKind::Unsupported`]: the store is an [archive](Self::is_archive), and a member is compressed or
-    ///   encrypted;
-    /// - [`ErrorKind::InvalidData`]: the store is an archive, and a member is invalid;
-    /// - [`ErrorKind::TooLarge`]: an array exceeds the limits with which the store was opened, so that it cannot be
-    ///   searched for indexes;
-    /// - [`ErrorKind::Io`]: the directory cannot be written.
+    /// Fails with the errors of [`pack`](Self::pack), except those about the names of files and the list of the members.
     pub fn unpack(&self, path: impl AsRef<Path>) -> Result<()> {
-        put_folder(&path_of_new(path.as_ref(), COPY)?, COPY, |copy| match &self.place {
-            Place::Archive(archive) => archive.unpack(copy, &self.options()),
-            Place::Custom(custom) => custom.unpack(copy, &self.options()),
-            Place::Folder { folder, .. } | Place::Unpacked { folder, .. } => {
+        put_folder(&path_of_new(path.as_ref(), COPY)?, COPY, |copy| match self.place.files() {
+            Files::InPlace(files) => files.unpack(copy, &self.options()),
+            Files::Folder(folder) => {
                 let copy = Folder::open(copy).map_err(failed(COPY, copy))?;
                 copy_files(folder, &copy, &self.options())
             }

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "c")]
 mod change;
-mod custom;
+mod in_place;
 mod place;
 mod table;
 #[cfg(feature = "c")]
@@ -15,16 +15,16 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::blosc2::storage::{Folder as ReadFolder, ReadAt, ReadOnly};
+use crate::blosc2::storage::{Folder as ReadFolder, ReadAt};
 use crate::blosc2::{Error, ErrorKind, Limits, OpenOptions, Result, SChunk, Target, Value};
 
-use crate::archive::{self, Archive};
+use crate::archive::Archive;
 use crate::ctable::{CTable, Leaves, all_values};
 use crate::embed_store::{EmbedStore, Entry};
 use crate::folder::{Access, EntryKind, Folder, open_regular};
 use crate::key::{self, ATTRIBUTES, ENDINGS, INDEX, META};
 use crate::limits::{options, options_of};
-use custom::Custom;
+use in_place::InPlace;
 use place::{Files, Place};
 
 /// The end of the name of a file that makes its directory a sparse frame.
@@ -200,7 +200,10 @@ impl TreeStore {
             return Self::in_opened(Folder::open(path).map_err(io)?, limits, max_read);
         }
         let (file, options) = (open_regular(path).map_err(io)?, options(limits, max_read));
-        Self::in_archive(Arc::new(file), path, &options).map_err(|error| error.at(path))
+        let files = InPlace::of_zip(Arc::new(file));
+        files
+            .and_then(|files| Self::in_place(files, path, &options))
+            .map_err(|error| error.at(path))
     }
 
     /// Opens the store in a directory that was opened, for reading.
@@ -262,7 +265,8 @@ impl TreeStore {
         limits: Limits,
         max_read: Option<u64>,
     ) -> Result<Self> {
-        Self::in_archive(Arc::new(source), Path::new(""), &options(limits, max_read))
+        let files = InPlace::of_zip(Arc::new(source))?;
+        Self::in_place(files, Path::new(""), &options(limits, max_read))
     }
 
     /// Opens a store in a custom directory, such as the objects under a prefix, for reading.
@@ -309,26 +313,18 @@ impl TreeStore {
     where
         F: ReadFolder<File: Send + Sync + 'static> + 'static,
     {
-        let custom = Custom::new(folder).map_err(|error| Error::of_io(OPEN, error))?;
-        if !custom.has(INDEX) && !custom.names().any(has_frame_ending) {
-            let detail = format!("the directory has neither a file `{INDEX}` nor frames");
-            return Err(Error::new(ErrorKind::InvalidData, OPEN, detail));
-        }
-        let embed = custom.index(&options(limits, max_read)).map_err(|error| error.at(INDEX))?;
-        let names = custom.names().map(str::to_owned).collect();
-        Self::new(Path::new(""), Place::Custom(Arc::new(custom)), names, embed)
+        Self::in_place(InPlace::of_folder(folder)?, Path::new(""), &options(limits, max_read))
     }
 
-    fn in_archive(source: archive::Source, path: &Path, options: &OpenOptions) -> Result<Self> {
-        let archive = Archive::open(source)?;
-        if !archive.has(INDEX) && !archive.names().any(has_frame_ending) {
-            let detail = format!("it is a zip file with neither a member `{INDEX}` nor frames");
+    fn in_place(files: InPlace, path: &Path, options: &OpenOptions) -> Result<Self> {
+        if !files.has(INDEX) && !files.names().any(has_frame_ending) {
+            let what = if files.is_zip() { "zip file" } else { "directory" };
+            let detail = format!("the {what} has neither a file `{INDEX}` nor frames");
             return Err(Error::new(ErrorKind::InvalidData, OPEN, detail));
         }
-        let embed = index_in_archive(&archive, options);
-        let embed = embed.map_err(|error| error.at(path.join(INDEX)))?;
-        let names = archive.names().map(str::to_owned).collect();
-        Self::new(path, Place::Archive(Arc::new(archive)), names, embed)
+        let embed = files.index(options).map_err(|error| error.at(path.join(INDEX)))?;
+        let names = files.names().map(str::to_owned).collect();
+        Self::new(path, Place::ReadOnly(Arc::new(files)), names, embed)
     }
 
     /// Checks that a directory is a store. Stores without an index can only be read.
@@ -398,30 +394,25 @@ impl TreeStore {
         let embedded = store.embed.keys().filter(|key| !store.leaves.contains_key(*key));
         store.embedded = embedded.filter(|key| key::is_path(key)).map(str::to_owned).collect();
         store.objects = store.find_objects()?;
-        store.count_groups(None, OPEN)?;
+        store.count_groups(None)?;
         Ok(store)
     }
 
     /// Whether a file without the extension of a frame is one.
     fn is_frame(&self, name: &str) -> bool {
         let mut start = [0; 10];
-        let read = match self.place.files() {
-            Files::Archive(archive) => {
-                let member = archive.member(name).map_err(std::io::Error::from);
-                member.and_then(|member| member.read_exact_at(0, &mut start))
-            }
-            // Each file takes a request.
-            Files::Custom(_) => return false,
-            Files::Folder(folder) => {
-                folder.file(name, Access::Read).and_then(|file| file.read_exact_at(0, &mut start))
-            }
+        let mut read = |file: &dyn ReadAt| file.read_exact_at(0, &mut start).is_ok();
+        let is_read = match self.place.files() {
+            // In a custom directory, each file takes a request.
+            Files::InPlace(files) => files.is_zip() && files.file(name).is_ok_and(|it| read(&it)),
+            Files::Folder(folder) => folder.file(name, Access::Read).is_ok_and(|it| read(&it)),
         };
-        read.is_ok() && start[2..] == *b"b2frame\0"
+        is_read && start[2..] == *b"b2frame\0"
     }
 
     /// Counts the groups of all keys and of a new one. Their number is limited, because a short list of deep keys has very
     /// many.
-    fn count_groups(&mut self, new: Option<&str>, doing: &str) -> Result<()> {
+    fn count_groups(&mut self, new: Option<&str>) -> Result<()> {
         let objects = self.objects.keys().map(String::as_str);
         let mut keys: Vec<&str> = self.all_keys().chain(objects).chain(new).collect();
         keys.sort_unstable();
@@ -431,6 +422,7 @@ impl TreeStore {
             return Ok(());
         }
         let detail = format!("more than {MAX_GROUPS} groups");
+        let doing = if new.is_some() { CHANGE } else { OPEN };
         Err(self.error(ErrorKind::TooLarge, doing, detail))
     }
 
@@ -495,7 +487,7 @@ impl TreeStore {
     /// Returns whether the store is an archive: a zip file that is open for reading, and is read in place. Returns
     /// `false` for a zip file that is open for changing, because it is unpacked.
     pub fn is_archive(&self) -> bool {
-        matches!(self.place, Place::Archive(_))
+        matches!(self.place.files(), Files::InPlace(files) if files.is_zip())
     }
 
     /// Returns the sorted keys of all entries: arrays, super-chunks, tables and other objects.
@@ -643,17 +635,11 @@ impl TreeStore {
         }
     }
 
-    /// The super-chunk in a file or member.
     fn file(&self, name: &str) -> Result<SChunk> {
         let options = self.options();
         match self.place.files() {
-            Files::Archive(archive) => {
-                let member = archive.member(name).map(ReadOnly::new);
-                let opened = member.and_then(|member| options.open(Target::storage(member)));
-                opened.map_err(|error| error.at(self.path.join(name)))
-            }
-            Files::Custom(custom) => {
-                custom.frame(name, &options).map_err(|error| error.at(self.path.join(name)))
+            Files::InPlace(files) => {
+                files.frame(name, &options).map_err(|error| error.at(self.path.join(name)))
             }
             Files::Folder(folder) => {
                 let path = folder.path().join(name);
@@ -675,8 +661,7 @@ impl TreeStore {
 
     fn has_file(&self, name: &str) -> bool {
         match self.place.files() {
-            Files::Archive(archive) => archive.has(name),
-            Files::Custom(custom) => custom.has(name),
+            Files::InPlace(files) => files.has(name),
             Files::Folder(folder) => folder.has_file(name),
         }
     }
@@ -711,18 +696,6 @@ fn has_frames(folder: &Folder) -> io::Result<bool> {
     folder.any_file(MOST, |name| {
         name.to_str().is_some_and(|name| has_frame_ending(name) || name.ends_with(SPARSE_INDEX))
     })
-}
-
-/// The embedded store of an archive. Other programs, such as xarray-blosc2, write frames to a zip file without one.
-fn index_in_archive(archive: &Archive, options: &OpenOptions) -> Result<EmbedStore> {
-    match archive.has(INDEX) {
-        true => open_member(archive, INDEX, options).and_then(EmbedStore::from_schunk),
-        false => EmbedStore::without_entries(options),
-    }
-}
-
-fn open_member(archive: &Archive, name: &str, options: &OpenOptions) -> Result<SChunk> {
-    options.open(Target::storage(ReadOnly::new(archive.member(name)?)))
 }
 
 /// Opens the embedded store of a store in a directory. Other programs write frames to a directory without one.

@@ -9,18 +9,15 @@ use std::sync::Arc;
 
 #[cfg(feature = "c")]
 use self::writer::{FolderWriter, Stamp};
-use super::custom::Custom;
-use crate::archive::Archive;
+use super::in_place::InPlace;
 use crate::folder::Folder;
 #[cfg(feature = "c")]
 use crate::work::Work;
 
 #[derive(Debug, Clone)]
 pub(super) enum Place {
-    /// Read in place.
-    Archive(Arc<Archive>),
-    /// A custom directory, which is only read.
-    Custom(Arc<Custom>),
+    /// A zip file or a custom directory, which is only read.
+    ReadOnly(Arc<InPlace>),
     Folder {
         folder: Arc<Folder>,
         /// `None` for reading.
@@ -38,16 +35,13 @@ pub(super) enum Place {
     },
 }
 
-/// Where the files of a store are.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Files<'a> {
-    Archive(&'a Archive),
-    Custom(&'a Custom),
+    InPlace(&'a InPlace),
     Folder(&'a Arc<Folder>),
 }
 
 impl Place {
-    /// A directory, for reading.
     pub(super) fn reading(folder: Arc<Folder>) -> Self {
         Self::Folder {
             folder,
@@ -58,8 +52,7 @@ impl Place {
 
     pub(super) fn files(&self) -> Files<'_> {
         match self {
-            Self::Archive(archive) => Files::Archive(archive),
-            Self::Custom(custom) => Files::Custom(custom),
+            Self::ReadOnly(files) => Files::InPlace(files),
             Self::Folder { folder, .. } => Files::Folder(folder),
             #[cfg(feature = "c")]
             Self::Unpacked { folder, .. } => Files::Folder(folder),
@@ -68,7 +61,7 @@ impl Place {
 
     pub(super) fn folder(&self) -> Option<&Arc<Folder>> {
         match self.files() {
-            Files::Archive(_) | Files::Custom(_) => None,
+            Files::InPlace(_) => None,
             Files::Folder(folder) => Some(folder),
         }
     }

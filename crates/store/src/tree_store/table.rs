@@ -4,7 +4,7 @@ use crate::blosc2::{Result, SChunk};
 
 use super::CHANGE;
 use super::place::Files;
-use super::{TreeStore, failed, index_in_archive, open_embed};
+use super::{TreeStore, failed, open_embed};
 use crate::ctable::Leaves;
 use crate::folder::EntryKind;
 use crate::key::{self, ENDINGS};
@@ -14,8 +14,7 @@ impl TreeStore {
     pub(crate) fn for_table(&self, key: &str) -> Result<Self> {
         let place = self.place.for_reading();
         let embed = match place.files() {
-            Files::Archive(archive) => index_in_archive(archive, &self.options())?,
-            Files::Custom(custom) => custom.index(&self.options())?,
+            Files::InPlace(files) => files.index(&self.options())?,
             Files::Folder(folder) => open_embed(folder, &self.options())?,
         };
         let mut copy = Self {
@@ -57,6 +56,15 @@ impl TreeStore {
         self.leaves.extend(found);
         Ok(())
     }
+
+    /// The file of a part of a table: if files differ only in their extension, the one with this extension.
+    pub(super) fn name_of(&self, key: &str, ending: &str) -> Option<String> {
+        let other = key::to_name(key, ending);
+        match self.leaves.get(key) {
+            Some(name) if *name != other && self.has_file(&other) => Some(other),
+            name => name.cloned(),
+        }
+    }
 }
 
 impl Leaves for TreeStore {
@@ -73,16 +81,5 @@ impl Leaves for TreeStore {
 
     fn refresh(&mut self, root: &str) -> Result<()> {
         self.find_parts(root)
-    }
-}
-
-impl TreeStore {
-    /// The file of a part of a table: if files differ only in their extension, the one with this extension.
-    pub(super) fn name_of(&self, key: &str, ending: &str) -> Option<String> {
-        let other = key::to_name(key, ending);
-        match self.leaves.get(key) {
-            Some(name) if *name != other && self.has_file(&other) => Some(other),
-            name => name.cloned(),
-        }
     }
 }

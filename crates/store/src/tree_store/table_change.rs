@@ -63,7 +63,6 @@ impl TreeStore {
         self.edit_table(key).map(|table| table.with_params_of(schema))
     }
 
-    /// Opens a table for changing.
     pub(super) fn edit_table(&mut self, key: &str) -> Result<CTable> {
         let mut parts = self.for_table(key)?;
         parts.place = self.place.clone();

@@ -12,7 +12,7 @@ use crate::blosc2::{
     Advice, Element, ErrorKind, NDArray, RawItems, Result, SChunk, Selection, Special,
 };
 
-use super::part::{Budget, check_array, row_bytes, row_items};
+use super::part::{Budget, check_array, row_bytes, row_items, special_of};
 use super::rows::Ascending;
 use super::{OPEN, READ};
 use crate::tag::error;
@@ -83,7 +83,6 @@ impl LiveRows {
         Ok(())
     }
 
-    /// Number of live rows.
     pub(super) fn len(&self) -> u64 {
         self.before.last().copied().unwrap_or(0)
     }
@@ -94,7 +93,6 @@ impl LiveRows {
         ranges.filter(|rows| !rows.is_empty())
     }
 
-    /// The memory allowance for reading the mask.
     pub(super) fn budget(&self) -> Budget {
         let schunk = self.marks.schunk();
         Budget::of(schunk, schunk.cbytes())
@@ -173,7 +171,6 @@ impl LiveRows {
         }
     }
 
-    /// The rows of a unit of the mask.
     fn rows(&self, unit: usize) -> Range<u64> {
         let len = self.marks.shape()[0];
         let start = (unit as u64).saturating_mul(self.unit).min(len);
@@ -202,11 +199,7 @@ pub(super) fn unit_of(rows: u64, chunk: u64, stored: u64) -> Result<u64, String>
 /// Counts the live rows of a range in one chunk, or in two if chunks are larger than units.
 fn count(marks: &NDArray, rows: Range<u64>, budget: &mut Budget) -> Result<u64> {
     let len = rows.end - rows.start;
-    let (first, last) =
-        (rows.start / marks.chunk_shape()[0], (rows.end - 1) / marks.chunk_shape()[0]);
-    let chunk = if first == last { marks.chunk(first as usize) } else { None };
-    let special = chunk.map(|chunk| chunk.info()).transpose()?.and_then(|info| info.special);
-    match special {
+    match special_of(marks, &rows)? {
         Some(Special::Zeros | Special::Uninit) => return Ok(0),
         Some(Special::Value) => return Ok(if marks.item([rows.start])? { len } else { 0 }),
         _ => {}

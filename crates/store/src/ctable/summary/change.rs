@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::super::WRITE;
 use super::super::column::{Column, Nulls, Stored};
 use super::super::live::AT_ONCE;
-use super::super::part::{Budget, Parts, row_bytes};
+use super::super::part::{Budget, Parts, row_bytes, special_of};
 use super::super::scalar::{as_item, same, scalar};
 use super::*;
 use crate::blosc2::dtype::Kind;
@@ -28,10 +28,7 @@ fn check_bytes(array: &NDArray, bytes: u64) -> Result<()> {
 
 /// The item of all rows in a range, if the range lies in a special chunk.
 fn repeated(array: &NDArray, rows: &Range<u64>) -> Result<Option<Vec<u8>>> {
-    let len = array.chunk_shape()[0].max(1);
-    let (first, last) = (rows.start / len, (rows.end - 1) / len);
-    let chunk = if first == last { array.chunk(first as usize) } else { None };
-    match chunk.map(|chunk| chunk.info()).transpose()?.and_then(|info| info.special) {
+    match special_of(array, rows)? {
         Some(Special::Zeros | Special::Nan | Special::Value) => {
             let first = rows.start..rows.start + 1;
             Ok(Some(array.read::<RawItems>([first])?.0))
@@ -130,7 +127,6 @@ impl Kept {
         }
     }
 
-    /// Summarizes the items of a segment.
     fn summarize(&mut self, at: usize, column: &Column, bytes: &[u8], nulls: Option<&[bool]>) {
         let record = record_of(column, &self.records.dtype, bytes, nulls);
         self.put(at, &record);

@@ -70,7 +70,6 @@ pub struct SummarySegment {
     extremes: Extremes,
 }
 
-/// The content of a record.
 #[derive(Debug, Clone, PartialEq)]
 struct Extremes {
     bounds: Option<(Value, Value)>,
@@ -181,23 +180,15 @@ pub(super) fn bounds_of<T: Element>(
     range: &(Bound<T>, Bound<T>),
     array: &NDArray,
 ) -> Option<(Bound<Value>, Bound<Value>)> {
-    use std::any::TypeId;
-    // Other types can have an order of their own.
-    let ordered = [
-        TypeId::of::<bool>(),
-        TypeId::of::<u8>(),
-        TypeId::of::<u16>(),
-        TypeId::of::<u32>(),
-        TypeId::of::<u64>(),
-        TypeId::of::<i8>(),
-        TypeId::of::<i16>(),
-        TypeId::of::<i32>(),
-        TypeId::of::<i64>(),
-        TypeId::of::<f32>(),
-        TypeId::of::<f64>(),
-    ];
+    macro_rules! is_any_of {
+        ($($type:ty)*) => {
+            [$(std::any::TypeId::of::<$type>()),*].contains(&std::any::TypeId::of::<T>())
+        };
+    }
     let dtype = T::dtype();
-    if !ordered.contains(&TypeId::of::<T>()) || array.dtype() != Some(&dtype) {
+    // Other types can have an order of their own.
+    let is_ordered = is_any_of!(bool u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
+    if !is_ordered || array.dtype() != Some(&dtype) {
         return None;
     }
     let value = |bound: &Bound<T>| {
@@ -214,7 +205,6 @@ pub(super) fn bounds_of<T: Element>(
 /// The records of the segments of a column: for each segment the smallest and the largest item, and flags.
 #[derive(Debug, Clone)]
 struct Records {
-    /// The dtype of the column.
     dtype: Dtype,
     /// The number of rows of the column, including dead rows.
     rows: u64,
@@ -224,7 +214,6 @@ struct Records {
 }
 
 impl Records {
-    /// The size of a record.
     fn size(&self) -> usize {
         record_size(&self.dtype)
     }
@@ -273,7 +262,6 @@ fn record_size(dtype: &Dtype) -> usize {
     2 * dtype.size() + 1
 }
 
-/// The dtype of records.
 fn record_dtype(dtype: &Dtype) -> Option<Dtype> {
     let size = dtype.size();
     let fields = [

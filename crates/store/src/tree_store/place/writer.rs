@@ -59,7 +59,7 @@ impl Place {
         match self {
             Self::Unpacked { work, .. } => Ok(Some(Arc::clone(work))),
             Self::Folder { folder, writer: Some(writer) } => writer.work(folder).map(Some),
-            Self::Archive(_) | Self::Custom(_) | Self::Folder { writer: None, .. } => Ok(None),
+            Self::ReadOnly(_) | Self::Folder { writer: None, .. } => Ok(None),
         }
     }
 

@@ -1,37 +1,46 @@
-//! Stores in custom directories, such as the objects under a prefix.
+//! The files of stores that are only read: the members of a zip file, and the files of a custom directory.
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io;
 #[cfg(feature = "c")]
 use std::path::Path;
 use std::sync::Arc;
 
 #[cfg(feature = "c")]
 use crate::archive;
-use crate::archive::{Source, Window};
-use crate::blosc2::storage::{Folder, ReadOnly};
+use crate::archive::{Archive, Source, Window};
+use crate::blosc2::storage::{Folder, ReadAt, ReadOnly};
 use crate::blosc2::{Error, OpenOptions, Result, SChunk, Target};
 use crate::embed_store::EmbedStore;
 use crate::key::{self, INDEX};
 
 use super::OPEN;
 
-/// Opens a file by its name.
-type Opener = dyn Fn(&str) -> io::Result<Source> + Send + Sync;
+type Opener = dyn Fn(&str) -> Result<Window> + Send + Sync;
 
-/// A custom directory, with the names of its files when it was opened.
-pub(super) struct Custom {
+/// Files that are read in place, with their names when the store was opened.
+pub(super) struct InPlace {
     open: Box<Opener>,
     names: BTreeSet<String>,
+    /// The size of the zip file; `None` for a custom directory.
+    zip_size: Option<u64>,
 }
 
-impl Custom {
-    pub(super) fn new<F>(folder: F) -> io::Result<Self>
+impl InPlace {
+    pub(super) fn of_zip(source: Source) -> Result<Self> {
+        let archive = Archive::open(Arc::clone(&source))?;
+        let size = source.size().map_err(|error| Error::of_io(OPEN, error))?;
+        let names = archive.names().map(str::to_owned).collect();
+        let open = Box::new(move |name: &str| archive.member(name));
+        Ok(Self { open, names, zip_size: Some(size) })
+    }
+
+    pub(super) fn of_folder<F>(folder: F) -> Result<Self>
     where
         F: Folder<File: Send + Sync + 'static> + 'static,
     {
-        let all: BTreeSet<String> = folder.names()?.into_iter().collect();
+        let names = folder.names().map_err(|error| Error::of_io(OPEN, error))?;
+        let all: BTreeSet<String> = names.into_iter().collect();
         // Programs mark directories by objects, whose names lose their slash: they are not files.
         let is_folder = |name: &str| {
             let inside = format!("{name}/");
@@ -41,8 +50,15 @@ impl Custom {
             !name.is_empty() && !key::is_internal(name) && !is_folder(name.as_str())
         };
         let names = all.iter().filter(is_content).cloned().collect();
-        let open = move |name: &str| folder.open(name).map(|file| Arc::new(file) as Source);
-        Ok(Self { open: Box::new(open), names })
+        let open = move |name: &str| {
+            let file = folder.open(name).and_then(|file| Window::whole(Arc::new(file)));
+            file.map_err(|error| Error::of_io(OPEN, error).at(name))
+        };
+        Ok(Self { open: Box::new(open), names, zip_size: None })
+    }
+
+    pub(super) fn is_zip(&self) -> bool {
+        self.zip_size.is_some()
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
@@ -53,23 +69,20 @@ impl Custom {
         self.names.contains(name)
     }
 
-    pub(super) fn file(&self, name: &str) -> io::Result<Window> {
-        Window::whole((self.open)(name)?)
+    pub(super) fn file(&self, name: &str) -> Result<Window> {
+        (self.open)(name)
     }
 
     pub(super) fn frame(&self, name: &str, options: &OpenOptions) -> Result<SChunk> {
-        let file = self.file(name).map_err(|error| Error::of_io(OPEN, error))?;
-        options.open(Target::storage(ReadOnly::new(file)))
+        options.open(Target::storage(ReadOnly::new(self.file(name)?)))
     }
 
-    /// Writes all files to a directory.
     #[cfg(feature = "c")]
     pub(super) fn unpack(&self, folder: &Path, options: &OpenOptions) -> Result<()> {
-        let open = |name: &str| self.file(name).map_err(|error| Error::of_io(OPEN, error).at(name));
-        archive::unpack(self.names(), open, folder, options)
+        archive::unpack(self.names(), &self.open, self.zip_size, folder, options)
     }
 
-    /// The embedded store. Other programs write frames to a directory without one.
+    /// The embedded store. Other programs, such as xarray-blosc2, write frames without one.
     pub(super) fn index(&self, options: &OpenOptions) -> Result<EmbedStore> {
         match self.has(INDEX) {
             true => self.frame(INDEX, options).and_then(EmbedStore::from_schunk),
@@ -78,9 +91,9 @@ impl Custom {
     }
 }
 
-impl fmt::Debug for Custom {
+impl fmt::Debug for InPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Custom").field("files", &self.names.len()).finish_non_exhaustive()
+        f.debug_struct("InPlace").field("files", &self.names.len()).finish_non_exhaustive()
     }
 }
 
@@ -98,9 +111,9 @@ mod tests {
         for name in names.iter().chain(&internal) {
             folder.put(name, b"", false).unwrap();
         }
-        let custom = Custom::new(folder).unwrap();
+        let files = InPlace::of_folder(folder).unwrap();
         let expected =
             [INDEX, "embed.b2e.b2work/a.b2nd", "first-a", "first.b2nd", "first/b/c.b2nd", "second"];
-        assert_eq!(custom.names().collect::<Vec<_>>(), expected);
+        assert_eq!(files.names().collect::<Vec<_>>(), expected);
     }
 }
