@@ -29,8 +29,8 @@ impl NDArrayBuilder {
     /// ```
     ///
     /// # Errors
-    /// - [`ErrorKind::InvalidArgument`]: the source does not have the axis;
-    /// - [`ErrorKind::TypeMismatch`]: the dtype of the source is not the dtype of `T`;
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): the source does not have the axis;
+    /// - [`ErrorKind::TypeMismatch`](crate::ErrorKind::TypeMismatch): the dtype of the source is not the dtype of `T`;
     /// - the [errors of reads](NDArray#errors-of-reads) of the source, and of [creation](Self#errors-of-creation).
     #[doc(alias = "cumsum")]
     pub fn cumulative_sum<'a, T: Numeric>(

@@ -66,12 +66,12 @@ pub struct SChunkInfo {
     /// The compression parameters of new chunks, without a prefilter. C: `blosc2_schunk_get_cparams`. Python:
     /// `SChunk.cparams`.
     ///
-    /// These are the parameters of [`SChunk::set_cparams`] or
+    /// These are the parameters of [`SChunk::set_cparams`](crate::SChunk::set_cparams) or
     /// [`OpenOptions::cparams`](crate::OpenOptions::cparams), including the threads and the tuner. If none were set,
     /// they are the parameters in the header of the frame. The typesize is always the typesize of the super-chunk.
     ///
     /// A tuner starts from these parameters and chooses the parameters of each new chunk. Existing chunks may have been
-    /// compressed with other parameters; [`SChunk::chunk_info`] returns them.
+    /// compressed with other parameters; [`SChunk::chunk_info`](crate::SChunk::chunk_info) returns them.
     pub cparams: CParams,
     /// The decompression parameters, without a postfilter. C: `blosc2_schunk_get_dparams`. Python: `SChunk.dparams`.
     pub dparams: DParams,
