@@ -57,7 +57,7 @@ impl NDArrayBuilder {
                 from
             };
             let reader = BoxReader::new(&view, readings.of(view.array()), needed);
-            new.by_boxes(vec![reader], &|readers, ranges, bytes| {
+            let fill = |readers: &[BoxReader<'_>], ranges: &[Range<u64>], bytes: &mut [u8]| {
                 let from = needed(ranges);
                 let mut items = items.read(&from, |bytes| readers[0].read(&from, None, bytes))?;
                 let sizes = extent(&from);
@@ -73,6 +73,14 @@ impl NDArrayBuilder {
                     to.copy_from_slice(&bytes_of(&rows[..(size - n) * inner]));
                 }
                 Ok(())
+            };
+            // Whole chunks: the differences of a block need those of `n` more indices.
+            new.by_slabs(vec![reader], |new, readers| {
+                new.by_chunks(&|team, scratch, number| {
+                    team.by_boxes(scratch, number, false, &|ranges, bytes| {
+                        fill(readers, ranges, bytes)
+                    })
+                })
             })
         })
     }

@@ -353,6 +353,9 @@ impl<'a> BoxReader<'a> {
         if self.shape.is_none() {
             return read(threads, ranges, place, bytes);
         }
+        if self.read_hull(threads, ranges, bytes)? {
+            return Ok(());
+        }
         let (mut parts, mut rest) = (Vec::new(), bytes);
         let read_parts = |parts: &mut Vec<Mutex<(Ranges, &mut [u8])>>| {
             // A part is read by one thread, if there are enough of them.
@@ -377,6 +380,41 @@ impl<'a> BoxReader<'a> {
             if parts.len() == PARTS { read_parts(&mut parts) } else { Ok(()) }
         })?;
         read_parts(&mut parts)
+    }
+
+    /// Reads a box of another shape from one box of the view, if this box has at most twice as many items: then no block
+    /// is decompressed for several runs. Returns whether this was done.
+    fn read_hull(&self, threads: usize, ranges: &[Range<u64>], bytes: &mut [u8]) -> Result<bool> {
+        let (mut count, mut hull): (usize, Option<Ranges>) = (0, None);
+        self.each_box(ranges, &mut |part| {
+            count += 1;
+            match &mut hull {
+                None => hull = Some(part.to_vec()),
+                Some(hull) => {
+                    for (all, own) in hull.iter_mut().zip(part) {
+                        *all = all.start.min(own.start)..all.end.max(own.end);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        let typesize = self.view.part().len;
+        let Some(hull) = hull
+            .filter(|hull| count > 1 && len_of(&extent(hull), typesize) <= 2 * bytes.len() as u64)
+        else {
+            return Ok(false);
+        };
+        let (mut items, mut rest) = (Vec::new(), bytes);
+        self.view.read_to(Threads::new(threads), self.reading, &hull, &mut items)?;
+        self.each_box(ranges, &mut |part| {
+            let size = extent(part);
+            let (own, others) = mem::take(&mut rest).split_at_mut(len_of(&size, typesize) as usize);
+            rest = others;
+            let to = (vec![0; size.len()], size.clone());
+            copy_box(&size, typesize, (&items, &place_in(part, &hull)), (own, &to));
+            Ok(())
+        })?;
+        Ok(true)
     }
 
     /// Calls `visit` with boxes of the view, whose items are those of a box, in C order.

@@ -315,7 +315,16 @@ impl NDArrayBuilder {
                     let placed = readers.iter().zip(placed.iter().map(|(_, at)| &at[..]));
                     let placed: Vec<_> = placed.collect();
                     new.by_chunks(&|team, scratch, number| {
-                        team.placed(scratch, number, &placed, as_is, &|_, _| Ok(()))
+                        // The views follow each other on one axis.
+                        let chunk = team.geometry.chunk_box(number as u64);
+                        let ends_before =
+                            |(one, other): (&Range<u64>, &Range<u64>)| one.end <= other.start;
+                        let start = placed
+                            .partition_point(|(_, at)| at.iter().zip(&chunk).any(ends_before));
+                        let count = placed[start..]
+                            .partition_point(|(_, at)| !chunk.iter().zip(*at).any(ends_before));
+                        let placed = &placed[start..start + count];
+                        team.placed(scratch, number, placed, as_is, &|_, _| Ok(()))
                     })
                 })
             },

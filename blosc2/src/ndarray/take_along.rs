@@ -14,10 +14,12 @@ use super::ranges::{each_part, extent, grown, own_ranges, strides_of, whole};
 use super::view::{Grid, NDArrayView};
 use super::{NDArray, NDArrayBuilder, parallel};
 use crate::dtype::Kind;
-use crate::support::memory::resize;
+use crate::support::memory::{reserve, resize};
 use crate::{Doing, ErrorKind, Result, Threads};
 
 const TAKE: &str = "take items of an array";
+/// The maximum number of chunks on the axis for which all items are scanned.
+const SCANS: usize = 8;
 
 impl NDArrayBuilder {
     /// Creates an array of items of a source. `indices` is an array of integers, which are the positions of the items on
@@ -98,7 +100,8 @@ impl NDArrayBuilder {
         let builder = self.dtype_format(format);
         builder.create_from(&shape, (&text, typesize), readings, |readings, new| {
             // Half of the memory is for the items of the result, a quarter is for items of the source.
-            let most = memory / 2 / (size_of::<u64>() + dtype.size() + typesize) as u64;
+            let located = size_of::<u64>() + size_of::<(u64, usize)>();
+            let most = memory / 2 / (located + dtype.size() + typesize) as u64;
             // The axis first, so that each part of the source is read for few parts of the result.
             let next = |sides: &[u64]| {
                 let mut axes = iter::once(axis).chain((0..shape.len()).rev());
@@ -157,6 +160,44 @@ impl NDArrayBuilder {
                     };
                 let side = (memory / 4 / row(ranges)).max(1);
                 let part = bytes.len().div_ceil(threads * typesize);
+                // With many chunks, the items of each part by their positions: a scan of all items for each chunk would
+                // take longer.
+                let mut sorted: Vec<Vec<(u64, usize)>> = Vec::new();
+                if needed.len() > SCANS {
+                    let count = bytes.len() / typesize;
+                    let starts: Vec<usize> = (0..count).step_by(part.max(1)).collect();
+                    sorted.resize_with(starts.len(), Vec::new);
+                    let orders: Vec<_> = sorted.iter_mut().map(Mutex::new).collect();
+                    parallel::each(
+                        threads,
+                        starts.len(),
+                        || Ok(()),
+                        |(), number| {
+                            let numbers = starts[number]..count.min(starts[number] + part);
+                            let order = &mut *orders[number].lock();
+                            reserve(order, numbers.len()).doing(TAKE)?;
+                            order.extend(numbers.map(|number| {
+                                (positions[place_of(number, &sizes, &position_steps, None)], number)
+                            }));
+                            order.sort_unstable();
+                            Ok(())
+                        },
+                    )?;
+                }
+                let pick =
+                    |items: &[u8], from: &[Range<u64>], order: &[(u64, usize)], to: &mut [u8]| {
+                        let (range, steps) = (&from[axis], strides_of(&extent(from)));
+                        let start = order.partition_point(|(at, _)| *at < range.start);
+                        for &(at, number) in
+                            order[start..].iter().take_while(|(at, _)| *at < range.end)
+                        {
+                            let along = (at - range.start) as usize * steps[axis];
+                            let from = place_of(number, &sizes, &steps, Some(axis)) + along;
+                            let to_at = number % part * typesize;
+                            to[to_at..to_at + typesize]
+                                .copy_from_slice(&items[from * typesize..][..typesize]);
+                        }
+                    };
                 let (mut from, mut items) = (own_ranges(&own, ranges), Vec::new());
                 for Range { mut start, end } in needed.into_values() {
                     while start < end {
@@ -169,7 +210,11 @@ impl NDArrayBuilder {
                             parts.len(),
                             || Ok(()),
                             |(), number| {
-                                copy(&items, &from, number * part, &mut parts[number].lock());
+                                let to = &mut *parts[number].lock();
+                                match sorted.get(number) {
+                                    Some(order) => pick(&items, &from, order, to),
+                                    None => copy(&items, &from, number * part, to),
+                                }
                                 Ok(())
                             },
                         )?;
@@ -180,4 +225,19 @@ impl NDArrayBuilder {
             })
         })
     }
+}
+
+/// Returns the place of an item of a box of these sizes in a box with these strides, without the axis `except`.
+fn place_of(mut number: usize, sizes: &[u64], steps: &[usize], except: Option<usize>) -> usize {
+    // Without divisions.
+    if let [step] = steps {
+        return if except == Some(0) { 0 } else { number * step };
+    }
+    let mut place = 0;
+    for (axis, (&size, step)) in sizes.iter().zip(steps).enumerate().rev() {
+        let index = number % size as usize;
+        number /= size as usize;
+        place += if Some(axis) == except { 0 } else { index * step };
+    }
+    place
 }

@@ -211,10 +211,12 @@ fn import_table(args: &ImportArgs, from: &Path, format: Format, output: Output<'
         return output.create_folder(make);
     }
     output.create_complete(|path| {
-        // The extension makes the table a zip file. The target of a link can have another one.
-        let zip = path.with_extension("b2z");
+        // The extension makes the table a zip file. The target of a link can have another one. The name is short, because
+        // the folder for temporary files has a longer one.
+        let zip = path.with_file_name("new.b2z");
         make(&zip)?;
-        Ok(std::fs::rename(&zip, path)?)
+        std::fs::rename(&zip, path)
+            .map_err(|error| anyhow!("cannot create a file ({}): {error}", args.out.display()))
     })
 }
 

@@ -28,7 +28,7 @@ use crate::{BatchArray, CTable, EmbedStore, ListArray, ObjectArray, Tensor, Tree
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "there is one for each opened container")]
+#[allow(clippy::large_enum_variant, reason = "there is one for each opened container")]
 pub enum Object {
     /// An n-dimensional array.
     NDArray(NDArray),

@@ -24,9 +24,6 @@ const WINDOW: u64 = 1 << 16;
 /// Bytes of memory of the values of a part of a column.
 const PART: u64 = 16 << 20;
 
-/// Places whose values are read together, and about how many bytes these take.
-type Unit = (Range<u64>, u64);
-
 /// The key of the mask of rows that are not null.
 fn marks_key(column: &Column) -> String {
     format!("{}.notnull", column.key)
@@ -156,32 +153,62 @@ impl Stored {
         rows: Range<u64>,
     ) -> Result<u64> {
         let mut left = PART.min(self.budget().left());
-        let most_of = |size: usize| left / (size as u64).saturating_add(Value::MEMORY);
-        match &self.content {
-            Content::Items(array) => {
-                let most = most_of(row_bytes(array)).max(1);
-                return Ok(rows.end.min(rows.start.saturating_add(most)));
+        let most_of = |size: u64| left / size.saturating_add(Value::MEMORY);
+        let longest = match &self.content {
+            Content::Items(array) => Some(row_bytes(array) as u64),
+            Content::Codes { .. } => {
+                let words = self.words()?.unwrap_or_default();
+                Some(words.iter().map(String::len).max().unwrap_or(0) as u64)
             }
-            Content::Codes { texts, decoded, .. } => {
-                let longest = words_of(texts, decoded)?.iter().map(String::len).max();
-                if most_of(longest.unwrap_or(0)) >= rows.end - rows.start {
-                    return Ok(rows.end);
-                }
-            }
-            _ => {}
+            _ => None,
+        };
+        if let Some(size) = longest
+            && (matches!(self.content, Content::Items(_)) || most_of(size) >= rows.end - rows.start)
+        {
+            return Ok(rows.end.min(rows.start.saturating_add(most_of(size).max(1))));
         }
         // Nested values take more memory than their bytes.
         let kind = column.kind();
         let is_flat = kind.is_text() || matches!(kind, ItemKind::VlBytes);
         let per_byte = if is_flat { 1 } else { Value::MEMORY };
+        let words = self.words()?.unwrap_or_default();
         let most = left / per_byte;
-        let (mut counted, mut end) = (0..0, rows.start);
-        for span in live.spans(rows.clone(), self.axis()).of(WINDOW) {
+        // The places whose values are read together, and are already counted.
+        let (mut unit, mut end) = (0..0, rows.start);
+        let axis = match &self.content {
+            Content::Texts { offsets, .. } => Some(offsets),
+            _ => self.items(),
+        };
+        for span in live.spans(rows.clone(), axis).of(WINDOW) {
             let span = span?;
-            let units = self.units(&span, most)?;
-            let is_whole = units.len() == span.numbers().count();
-            for (places, nbytes) in units {
-                if places != counted {
+            let lengths: Vec<u64> = match &self.content {
+                Content::Codes { codes, .. } => {
+                    let word = |code: i32| words.get(usize::try_from(code).ok()?);
+                    let codes = span.read::<i32>(codes)?.into_iter();
+                    codes.map(|code| word(code).map_or(0, |word| word.len() as u64)).collect()
+                }
+                Content::Texts { offsets, .. } => {
+                    span.check_inside(offsets.schunk(), offsets.shape()[0].saturating_sub(1))?;
+                    let places = span.rows.start..span.rows.end + 1;
+                    let ends = offsets.read::<Vec<i64>>([places])?;
+                    let length = |ends: &[i64]| ends[1].saturating_sub(ends[0]).max(0) as u64;
+                    span.keep(ends.windows(2).map(length).collect(), 1)
+                }
+                _ => Vec::new(),
+            };
+            for (row, place) in span.numbers().enumerate() {
+                if !unit.contains(&place) {
+                    let found = match &self.content {
+                        Content::Batches(array) => array.unit_of(place, most).ok(),
+                        Content::Cells(array) => {
+                            let chunk = usize::try_from(place).unwrap_or(usize::MAX);
+                            let chunk = array.schunk().chunk_info(chunk).ok();
+                            chunk.map(|chunk| (place..place + 1, chunk.nbytes as u64))
+                        }
+                        _ => Some((place..place + 1, lengths[row])),
+                    };
+                    // The read reports that a row is missing.
+                    let Some((places, nbytes)) = found else { return Ok(rows.end) };
                     let values = Value::MEMORY.saturating_mul(places.end - places.start);
                     let memory = nbytes.saturating_mul(per_byte).saturating_add(values);
                     left = match left.checked_sub(memory) {
@@ -189,56 +216,12 @@ impl Stored {
                         None if end > rows.start => return Ok(end),
                         None => 0,
                     };
-                    counted = places;
+                    unit = places;
                 }
                 end += 1;
             }
-            // The read reports that a row is missing.
-            if !is_whole {
-                return Ok(rows.end);
-            }
         }
         Ok(end)
-    }
-
-    /// The unit of each wanted row of a span, up to a row that is missing. A batch of more than `most` bytes is read in
-    /// blocks.
-    fn units(&self, span: &Span, most: u64) -> Result<Vec<Unit>> {
-        let lengths: Vec<u64> = match &self.content {
-            Content::Items(array) => vec![row_bytes(array) as u64; span.numbers().count()],
-            Content::Codes { codes, texts, decoded } => {
-                let words = words_of(texts, decoded)?;
-                let word = |code: i32| words.get(usize::try_from(code).ok()?);
-                let codes = span.read::<i32>(codes)?.into_iter();
-                codes.map(|code| word(code).map_or(0, |word| word.len() as u64)).collect()
-            }
-            Content::Texts { offsets, .. } => {
-                span.check_inside(offsets.schunk(), offsets.shape()[0].saturating_sub(1))?;
-                let ends = offsets.read::<Vec<i64>>(span.rows.start..span.rows.end + 1)?;
-                let length = |ends: &[i64]| ends[1].saturating_sub(ends[0]).max(0) as u64;
-                span.keep(ends.windows(2).map(length).collect(), 1)
-            }
-            Content::Batches(array) => {
-                let mut unit: Option<Unit> = None;
-                let unit_of = |place| {
-                    let is_in = |(places, _): &Unit| places.contains(&place);
-                    if !unit.as_ref().is_some_and(is_in) {
-                        unit = array.unit_of(place, most).ok();
-                    }
-                    unit.clone()
-                };
-                return Ok(span.numbers().map_while(unit_of).collect());
-            }
-            Content::Cells(array) => {
-                let unit_of = |place| {
-                    let chunk = array.schunk().chunk_info(usize::try_from(place).ok()?).ok()?;
-                    Some((place..place + 1, chunk.nbytes as u64))
-                };
-                return Ok(span.numbers().map_while(unit_of).collect());
-            }
-        };
-        let lengths = span.numbers().zip(lengths);
-        Ok(lengths.map(|(place, len)| (place..place + 1, len)).collect())
     }
 
     /// The distinct strings of a dictionary, in the order of their codes.
