@@ -16,6 +16,9 @@ use crate::{ChunkRef, Doing, Error, ErrorKind, Result};
 const DOING: &str = "read a part of a chunk";
 /// Chunks of up to this number of bytes are read completely. A partial read would not be faster.
 pub(crate) const SMALL: usize = 64 * 1024;
+/// The number of bytes of a stored chunk that are read with its header. They contain a small chunk, or the table of
+/// about 1,000 blocks, which would be another request.
+pub(crate) const FRONT: usize = 4096;
 /// The position of the compressed size in the header of a chunk.
 const CBYTES: Range<usize> = 12..16;
 

@@ -382,28 +382,30 @@ impl<'a> BoxReader<'a> {
         read_parts(&mut parts)
     }
 
-    /// Reads a box of another shape from one box of the view, if this box has at most twice as many items: then no block
-    /// is decompressed for several runs. Returns whether this was done.
+    /// Reads a box of another shape from one box of the view that contains its runs, so that no block is decompressed for
+    /// several runs. Returns whether this was done: the box has no other items, or few of them.
     fn read_hull(&self, threads: usize, ranges: &[Range<u64>], bytes: &mut [u8]) -> Result<bool> {
-        let (mut count, mut hull): (usize, Option<Ranges>) = (0, None);
+        let mut hull = Ranges::new();
         self.each_box(ranges, &mut |part| {
-            count += 1;
-            match &mut hull {
-                None => hull = Some(part.to_vec()),
-                Some(hull) => {
-                    for (all, own) in hull.iter_mut().zip(part) {
-                        *all = all.start.min(own.start)..all.end.max(own.end);
-                    }
-                }
+            match hull.is_empty() {
+                true => hull = part.to_vec(),
+                false => hull.iter_mut().zip(part).for_each(|(all, own)| {
+                    *all = all.start.min(own.start)..all.end.max(own.end);
+                }),
             }
             Ok(())
         })?;
-        let typesize = self.view.part().len;
-        let Some(hull) = hull
-            .filter(|hull| count > 1 && len_of(&extent(hull), typesize) <= 2 * bytes.len() as u64)
-        else {
+        let (typesize, len) = (self.view.part().len, bytes.len() as u64);
+        let hull_len = len_of(&extent(&hull), typesize);
+        if hull_len == len {
+            // The runs follow each other in it.
+            let from = (self.reading, &NOTHING_FETCHED);
+            self.view.read_box(Threads::new(threads), from, &hull, None, bytes)?;
+            return Ok(true);
+        }
+        if hull_len > (2 * len).min(HULL) {
             return Ok(false);
-        };
+        }
         let (mut items, mut rest) = (Vec::new(), bytes);
         self.view.read_to(Threads::new(threads), self.reading, &hull, &mut items)?;
         self.each_box(ranges, &mut |part| {
@@ -456,8 +458,11 @@ impl<'a> BoxReader<'a> {
     }
 }
 
-/// The number of parts that are collected before they are read. It limits their memory.
-const PARTS: usize = 1 << 16;
+/// The number of parts that are collected before they are read. It limits their memory to some kilobytes.
+const PARTS: usize = 256;
+
+/// The maximum number of bytes of a box with more items than needed. Reads of this size are always allowed.
+const HULL: u64 = 16 << 20;
 
 /// Calls `visit` with boxes of an array with this shape, whose items are those at consecutive positions, in C order.
 fn each_box_of(

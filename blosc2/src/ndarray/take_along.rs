@@ -19,7 +19,7 @@ use crate::{Doing, ErrorKind, Result, Threads};
 
 const TAKE: &str = "take items of an array";
 /// The maximum number of chunks on the axis for which all items are scanned.
-const SCANS: usize = 8;
+const SCANS: u64 = 8;
 
 impl NDArrayBuilder {
     /// Creates an array of items of a source. `indices` is an array of integers, which are the positions of the items on
@@ -120,12 +120,6 @@ impl NDArrayBuilder {
                 let positions = numbers(&found).into_iter().map(position);
                 let positions = positions.collect::<Result<Vec<u64>>>()?;
                 drop(found);
-                // For each chunk of the source on the axis, the range of the positions in it.
-                let mut needed: BTreeMap<u64, Range<u64>> = BTreeMap::new();
-                for &at in &positions {
-                    let range = needed.entry((at + offset) / chunk).or_insert(at..at + 1);
-                    *range = range.start.min(at)..range.end.max(at + 1);
-                }
                 let mut bytes = Vec::new();
                 resize(&mut bytes, len_of(&extent(ranges), typesize) as usize).doing(TAKE)?;
                 let (sizes, last) = (extent(ranges), shape.len() - 1);
@@ -160,21 +154,26 @@ impl NDArrayBuilder {
                     };
                 let side = (memory / 4 / row(ranges)).max(1);
                 let part = bytes.len().div_ceil(threads * typesize);
+                // For each chunk of the source on the axis, the range of the positions in it.
+                let mut needed: BTreeMap<u64, Range<u64>> = BTreeMap::new();
+                let mut need = |low: u64, high: u64| {
+                    let range = needed.entry((low + offset) / chunk).or_insert(low..high + 1);
+                    *range = range.start.min(low)..range.end.max(high + 1);
+                };
                 // With many chunks, the items of each part by their positions: a scan of all items for each chunk would
                 // take longer.
                 let mut sorted: Vec<Vec<(u64, usize)>> = Vec::new();
-                if needed.len() > SCANS {
+                if size / chunk > SCANS {
                     let count = bytes.len() / typesize;
-                    let starts: Vec<usize> = (0..count).step_by(part.max(1)).collect();
-                    sorted.resize_with(starts.len(), Vec::new);
+                    sorted.resize_with(count.div_ceil(part), Vec::new);
                     let orders: Vec<_> = sorted.iter_mut().map(Mutex::new).collect();
                     parallel::each(
                         threads,
-                        starts.len(),
+                        orders.len(),
                         || Ok(()),
-                        |(), number| {
-                            let numbers = starts[number]..count.min(starts[number] + part);
-                            let order = &mut *orders[number].lock();
+                        |(), at| {
+                            let numbers = at * part..count.min((at + 1) * part);
+                            let order = &mut *orders[at].lock();
                             reserve(order, numbers.len()).doing(TAKE)?;
                             order.extend(numbers.map(|number| {
                                 (positions[place_of(number, &sizes, &position_steps, None)], number)
@@ -183,6 +182,16 @@ impl NDArrayBuilder {
                             Ok(())
                         },
                     )?;
+                    for order in &sorted {
+                        let is_same = |one: &(u64, usize), other: &(u64, usize)| {
+                            (one.0 + offset) / chunk == (other.0 + offset) / chunk
+                        };
+                        for run in order.chunk_by(is_same) {
+                            need(run[0].0, run[run.len() - 1].0);
+                        }
+                    }
+                } else {
+                    positions.iter().for_each(|&at| need(at, at));
                 }
                 let pick =
                     |items: &[u8], from: &[Range<u64>], order: &[(u64, usize)], to: &mut [u8]| {

@@ -14,7 +14,7 @@ use blosc2_format::frame::{Layout, Offset};
 
 use super::store::{Located, State};
 use super::{Reading, SChunk};
-use crate::chunk::partial::{self, Steps};
+use crate::chunk::partial::{self, FRONT, Steps};
 use crate::item::element::zeroed;
 use crate::{Doing, Error, Reason, Result};
 
@@ -31,8 +31,6 @@ const FILES: usize = 16;
 pub(super) const MOST: usize = 64 << 20;
 /// The number of chunks before and after a chunk whose offsets are compared with the offset of the chunk.
 const NEAR: u64 = 8;
-/// The number of bytes that are read first, if the number of blocks of a chunk is unknown.
-const HEAD: usize = 4096;
 
 /// A chunk and the needed parts of its data.
 #[derive(Debug)]
@@ -427,7 +425,7 @@ impl State {
                 // With the length field of a dictionary.
                 EXTENDED_HEADER_LEN as u64 + 4 * chunk.div_ceil(block.into()) + 4
             }
-            _ => HEAD as u64,
+            _ => FRONT as u64,
         };
         let first = if is_whole { len } else { head.min(len) };
         (usize::try_from(first).unwrap_or(usize::MAX), is_whole)

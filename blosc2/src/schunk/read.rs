@@ -17,6 +17,7 @@ use super::store::Located;
 use super::{Fetched, Reading, SChunk};
 use crate::chunk::decoder::Decoder;
 use crate::chunk::decompressor::to_items;
+use crate::chunk::partial::FRONT;
 use crate::closures::{Closures, registered};
 use crate::item::element::{Element, with_bytes_mut};
 use crate::support::memory::{Target, resize};
@@ -25,9 +26,6 @@ use crate::{
 };
 
 const READ: &str = "read a chunk";
-/// The number of bytes of a stored chunk that are read with its header. They contain a small chunk, or the table of
-/// about 1,000 blocks, which would be another request.
-const FRONT: usize = 4096;
 
 impl SChunk {
     /// Decompresses the chunk at `index`. C: `blosc2_schunk_decompress_chunk`. Python: `SChunk.decompress_chunk`.

@@ -159,6 +159,10 @@ fn tables_return_from_every_format() {
     folder.good(&["export", "plain.b2d", "a.csv"]);
     folder.good(&["import", "a.csv", "a.b2z"]);
     assert_same(&CTable::open(folder.path("a.b2z")).unwrap(), &plain, "CSV");
+    // The longest name of a file.
+    let long = format!("{}.b2z", "n".repeat(251));
+    folder.good(&["import", "a.csv", &long]);
+    assert_same(&CTable::open(folder.path(&long)).unwrap(), &plain, "a long name");
     // From a pipe, to stdout.
     let csv = fs::read(folder.path("a.csv")).unwrap();
     let output = folder.piped(&["import", "-", "-", "--format", "csv"], &csv);
