@@ -245,7 +245,8 @@ impl CTable {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of a column.
+    /// [`ErrorKind::Unsupported`]: this build does not have the codec or a filter of a column. The number may then be set
+    /// for some columns only.
     pub fn set_threads(&mut self, threads: impl Into<Threads>) -> Result<()> {
         let threads = threads.into();
         self.parts.threads = Some(threads);
