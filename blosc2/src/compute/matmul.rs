@@ -8,7 +8,9 @@ use super::source::Items;
 use crate::item::element::{bytes_of, zeroed};
 use crate::ndarray::boxes::Readings;
 use crate::ndarray::places::len_of;
-use crate::ndarray::ranges::{each_part, grown, len_of_box, next_index, own_ranges, whole};
+use crate::ndarray::ranges::{
+    each_part, grown, len_of_box, next_index, own_ranges, sides_of, whole,
+};
 use crate::ndarray::view::{Grid, ItemType, NDArrayView};
 use crate::ndarray::{Arithmetic, NDArray, NDArrayBuilder, parallel};
 use crate::{Doing, Error, ErrorKind, Result, Threads};
@@ -175,7 +177,9 @@ fn multiply<T: Arithmetic>(
             len_of(sides, 1) <= room && operands(sides, &groups).saturating_mul(block) <= room
         });
         // The items of the summed axes that are read together.
-        let left = (room / operands(&sides, &groups)).max(1);
+        // An operand takes no more memory than the result does, unless there is room for more.
+        let operands = operands(&sides, &groups);
+        let left = (room / operands).max(block.min(len_of(&sides, 1) / operands)).max(1);
         let steps = steps(sums, &grids, left);
         each_part(&whole(&shape), &sides, &mut |ranges| {
             let [batch, rows, columns] = groups.each_ref().map(|group| &ranges[group.clone()]);
@@ -227,15 +231,21 @@ fn multiply<T: Arithmetic>(
     })
 }
 
-/// Returns the steps on the summed axes, of up to `left` items together. A step consists of entire chunks of the array with
-/// the larger chunks if they fit, otherwise of entire blocks, so that few blocks are decompressed for several steps.
-fn steps(sums: &[u64], grids: &[[Grid; 2]], mut left: u64) -> Vec<u64> {
-    let mut steps = sums.to_vec();
-    for (step, [one, two]) in steps.iter_mut().zip(grids).rev() {
-        let units = [one.chunk.max(two.chunk), one.block.max(two.block)];
-        let unit = units.into_iter().find(|unit| *unit <= left).unwrap_or(1);
-        *step = (*step).min(left - left % unit);
-        left = (left / (*step).max(1)).max(1);
+/// Returns the steps on the summed axes, of up to `left` items together: entire chunks of the array with the larger chunks
+/// if they fit, otherwise entire blocks if they fit, so that few blocks are decompressed for several steps.
+fn steps(sums: &[u64], grids: &[[Grid; 2]], left: u64) -> Vec<u64> {
+    let units = |side: fn(&Grid) -> u64| -> Vec<u64> {
+        let largest = |[one, two]: &[Grid; 2]| side(one).max(side(two));
+        sums.iter().zip(grids).map(|(size, grids)| largest(grids).min(*size)).collect()
+    };
+    let units = [units(|grid| grid.chunk), units(|grid| grid.block)];
+    let Some(mut steps) = units.into_iter().find(|units| len_of(units, 1) <= left) else {
+        return sides_of(sums, left);
+    };
+    for axis in (0..sums.len()).rev() {
+        let unit = steps[axis].max(1);
+        let others = (len_of(&steps, 1) / unit).max(1);
+        steps[axis] = sums[axis].min(left / others / unit * unit);
     }
     steps
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::{mem, ptr};
+use std::{iter, mem, ptr};
 
 use blosc2_format::b2nd::Geometry;
 use parking_lot::Mutex;
@@ -346,92 +346,99 @@ impl<'a> BoxReader<'a> {
         place: Option<&Place>,
         bytes: &mut [u8],
     ) -> Result<()> {
-        let read = |threads: usize, ranges: &[Range<u64>], place, bytes: &mut [u8]| {
-            let from = (self.reading, &NOTHING_FETCHED);
-            self.view.read_box(Threads::new(threads), from, ranges, place, bytes)
-        };
-        if self.shape.is_none() {
-            return read(threads, ranges, place, bytes);
-        }
-        if self.read_hull(threads, ranges, bytes)? {
-            return Ok(());
-        }
-        let (mut parts, mut rest) = (Vec::new(), bytes);
-        let read_parts = |parts: &mut Vec<Mutex<(Ranges, &mut [u8])>>| {
-            // A part is read by one thread, if there are enough of them.
-            let (outer, inner) = if parts.len() < threads { (1, threads) } else { (threads, 1) };
-            parallel::each(
-                outer,
-                parts.len(),
-                || Ok(()),
-                |(), number| {
-                    let (ranges, bytes) = &mut *parts[number].lock();
-                    read(inner, ranges, None, bytes)
-                },
-            )?;
-            parts.clear();
-            Ok(())
-        };
-        self.each_box(ranges, &mut |ranges| {
-            let len = len_of(&extent(ranges), self.view.part().len) as usize;
-            let (own, others) = mem::take(&mut rest).split_at_mut(len);
-            rest = others;
-            parts.push(Mutex::new((ranges.to_vec(), own)));
-            if parts.len() == PARTS { read_parts(&mut parts) } else { Ok(()) }
-        })?;
-        read_parts(&mut parts)
-    }
-
-    /// Reads a box of another shape from one box of the view that contains its runs, so that no block is decompressed for
-    /// several runs. Returns whether this was done: the box has no other items, or few of them.
-    fn read_hull(&self, threads: usize, ranges: &[Range<u64>], bytes: &mut [u8]) -> Result<bool> {
-        let mut hull = Ranges::new();
-        self.each_box(ranges, &mut |part| {
-            match hull.is_empty() {
-                true => hull = part.to_vec(),
-                false => hull.iter_mut().zip(part).for_each(|(all, own)| {
-                    *all = all.start.min(own.start)..all.end.max(own.end);
-                }),
-            }
-            Ok(())
-        })?;
-        let (typesize, len) = (self.view.part().len, bytes.len() as u64);
-        let hull_len = len_of(&extent(&hull), typesize);
-        if hull_len == len {
-            // The runs follow each other in it.
-            let from = (self.reading, &NOTHING_FETCHED);
-            self.view.read_box(Threads::new(threads), from, &hull, None, bytes)?;
-            return Ok(true);
-        }
-        if hull_len > (2 * len).min(HULL) {
-            return Ok(false);
-        }
-        let (mut items, mut rest) = (Vec::new(), bytes);
-        self.view.read_to(Threads::new(threads), self.reading, &hull, &mut items)?;
-        self.each_box(ranges, &mut |part| {
-            let size = extent(part);
-            let (own, others) = mem::take(&mut rest).split_at_mut(len_of(&size, typesize) as usize);
-            rest = others;
-            let to = (vec![0; size.len()], size.clone());
-            copy_box(&size, typesize, (&items, &place_in(part, &hull)), (own, &to));
-            Ok(())
-        })?;
-        Ok(true)
-    }
-
-    /// Calls `visit` with boxes of the view, whose items are those of a box, in C order.
-    fn each_box(
-        &self,
-        ranges: &[Range<u64>],
-        visit: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
-    ) -> Result<()> {
         match self.shape {
-            None => visit(ranges),
-            Some(shape) => {
-                let own = self.view.shape();
-                runs_of(ranges, shape).try_for_each(|run| each_box_of(&own, run, visit))
+            Some(shape) => self.read_reshaped(threads, shape, ranges, bytes),
+            None => self.read_stored(threads, ranges, place, bytes),
+        }
+    }
+
+    fn read_stored(
+        &self,
+        threads: usize,
+        ranges: &[Range<u64>],
+        place: Option<&Place>,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        let from = (self.reading, &NOTHING_FETCHED);
+        self.view.read_box(Threads::new(threads), from, ranges, place, bytes)
+    }
+
+    /// Reads a box of another shape. It consists of boxes of the view, which are read together in groups: from one larger
+    /// box that contains them, unless it has more blocks than the boxes have separately.
+    fn read_reshaped(
+        &self,
+        threads: usize,
+        shape: &[u64],
+        ranges: &[Range<u64>],
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        let (own, typesize) = (self.view.shape(), self.view.part().len);
+        let len_of = |ranges: &[Range<u64>]| len_of(&extent(ranges), typesize);
+        let most = (2 * bytes.len() as u64).clamp(LEAST_LARGER_BOX, MOST_LARGER_BOX);
+        let (mut boxes, mut rest) = (boxes_of(&own, shape, ranges).peekable(), bytes);
+        while let Some(mut larger) = boxes.peek().cloned() {
+            let (group, mut count, mut len, mut nblocks) = (boxes.clone(), 0, 0, 0);
+            while let Some(part) = boxes.peek() {
+                let union: Ranges = larger
+                    .iter()
+                    .zip(part)
+                    .map(|(one, other)| one.start.min(other.start)..one.end.max(other.end))
+                    .collect();
+                let (union_len, union_needs) = (len_of(&union), len + len_of(part));
+                if count > 0 && union_len > most.max(union_needs) {
+                    break;
+                }
+                (larger, count, len) = (union, count + 1, union_needs);
+                nblocks += self.nblocks(part)?;
+                boxes.next();
+            }
+            let (to, others) = mem::take(&mut rest).split_at_mut(len as usize);
+            rest = others;
+            if len_of(&larger) == len {
+                // The boxes follow each other in it.
+                self.read_stored(threads, &larger, None, to)?;
+                continue;
+            }
+            let mut left = to;
+            let mut parts = group.take(count).map(|part| {
+                let (to, others) = mem::take(&mut left).split_at_mut(len_of(&part) as usize);
+                left = others;
+                (part, to)
+            });
+            if self.nblocks(&larger)? <= nblocks {
+                let mut items = Vec::new();
+                self.view.read_to(Threads::new(threads), self.reading, &larger, &mut items)?;
+                for (part, to) in parts {
+                    let size = extent(&part);
+                    let place = (vec![0; size.len()], size.clone());
+                    let from = (&items[..], &place_in(&part, &larger));
+                    copy_box(&size, typesize, from, (to, &place));
+                }
+                continue;
+            }
+            loop {
+                let some: Vec<_> = parts.by_ref().take(PARTS).map(Mutex::new).collect();
+                if some.is_empty() {
+                    break;
+                }
+                // A part is read by one thread, if there are enough of them.
+                let (outer, inner) = if some.len() < threads { (1, threads) } else { (threads, 1) };
+                parallel::each(
+                    outer,
+                    some.len(),
+                    || Ok(()),
+                    |(), number| {
+                        let (ranges, to) = &mut *some[number].lock();
+                        self.read_stored(inner, ranges, None, to)
+                    },
+                )?;
             }
         }
+        Ok(())
+    }
+
+    fn nblocks(&self, ranges: &[Range<u64>]) -> Result<u64> {
+        self.view.planned(self.reading, ranges, |plan| Ok(plan.nblocks())).doing(READ)
     }
 
     pub(super) fn needed_len(&self, ranges: &[Range<u64>]) -> u64 {
@@ -439,13 +446,11 @@ impl<'a> BoxReader<'a> {
     }
 
     pub(super) fn needed_blocks(&self, ranges: &[Range<u64>]) -> Result<u64> {
-        let mut blocks = 0u64;
-        self.each_box(&(self.needed)(ranges), &mut |ranges| {
-            blocks +=
-                self.view.planned(self.reading, ranges, |plan| Ok(plan.nblocks())).doing(READ)?;
-            Ok(())
-        })?;
-        Ok(blocks)
+        let (own, needed) = (self.view.shape(), (self.needed)(ranges));
+        match self.shape {
+            Some(shape) => boxes_of(&own, shape, &needed).map(|part| self.nblocks(&part)).sum(),
+            None => self.nblocks(&needed),
+        }
     }
 
     pub(super) fn hold(&mut self, threads: usize, ranges: &[Range<u64>]) -> Result<()> {
@@ -458,38 +463,43 @@ impl<'a> BoxReader<'a> {
     }
 }
 
-/// The number of parts that are collected before they are read. It limits their memory to some kilobytes.
+/// The number of boxes that are collected before they are read. It limits their memory to some kilobytes.
 const PARTS: usize = 256;
 
-/// The maximum number of bytes of a box with more items than needed. Reads of this size are always allowed.
-const HULL: u64 = 16 << 20;
+/// The maximum number of bytes of a box with more items than needed, and a number of bytes that is always allowed. Reads
+/// of these sizes are always allowed.
+const MOST_LARGER_BOX: u64 = 16 << 20;
+const LEAST_LARGER_BOX: u64 = 4 << 20;
 
-/// Calls `visit` with boxes of an array with this shape, whose items are those at consecutive positions, in C order.
-fn each_box_of(
-    shape: &[u64],
-    positions: Range<u64>,
-    visit: &mut dyn FnMut(&[Range<u64>]) -> Result<()>,
-) -> Result<()> {
-    let Range { mut start, end } = positions;
-    while start < end {
-        let (mut at, mut ranges, mut len) = (start, whole(shape), 1);
-        // The axes from the last one on which the box has all indices.
-        let mut is_inner = true;
-        for (range, &size) in ranges.iter_mut().zip(shape).rev() {
-            let index = at % size;
-            at /= size;
-            if is_inner && (index > 0 || start + len * size > end) {
-                is_inner = false;
-                *range = index..size.min(index + (end - start) / len);
-                len *= range.end - index;
-            } else if is_inner {
-                len *= size;
-            } else {
-                *range = index..index + 1;
+/// Returns boxes of an array of the shape `own`, whose items are those of a box of another shape, in C order.
+fn boxes_of<'a>(
+    own: &'a [u64],
+    shape: &'a [u64],
+    ranges: &'a [Range<u64>],
+) -> impl Iterator<Item = Ranges> + Clone + 'a {
+    runs_of(ranges, shape).flat_map(move |Range { mut start, end }| {
+        iter::from_fn(move || {
+            let (mut at, mut ranges, mut len) = (start, whole(own), 1);
+            if start == end {
+                return None;
             }
-        }
-        visit(&ranges)?;
-        start += len;
-    }
-    Ok(())
+            // The axes from the last one on which the box has all indices.
+            let mut is_inner = true;
+            for (range, &size) in ranges.iter_mut().zip(own).rev() {
+                let index = at % size;
+                at /= size;
+                if is_inner && (index > 0 || start + len * size > end) {
+                    is_inner = false;
+                    *range = index..size.min(index + (end - start) / len);
+                    len *= range.end - index;
+                } else if is_inner {
+                    len *= size;
+                } else {
+                    *range = index..index + 1;
+                }
+            }
+            start += len;
+            Some(ranges)
+        })
+    })
 }

@@ -129,7 +129,7 @@ pub(crate) fn own_ranges(own: &[u64], ranges: &[Range<u64>]) -> Ranges {
 pub(crate) fn runs_of<'a>(
     ranges: &'a [Range<u64>],
     shape: &'a [u64],
-) -> impl Iterator<Item = Range<u64>> + 'a {
+) -> impl Iterator<Item = Range<u64>> + Clone + 'a {
     // The last axes on which the box has all indices, and the axis before them.
     let is_whole = |(range, size): &(&Range<u64>, &u64)| **range == (0..**size);
     let inner = ranges.iter().zip(shape).rev().take_while(is_whole).count() + 1;
@@ -141,7 +141,7 @@ fn rows<'a>(
     ranges: &'a [Range<u64>],
     shape: &'a [u64],
     inner: usize,
-) -> impl Iterator<Item = Range<u64>> + 'a {
+) -> impl Iterator<Item = Range<u64>> + Clone + 'a {
     let outer = shape.len().saturating_sub(inner);
     let len = len_of_box(&ranges[outer..]);
     let mut index: Vec<u64> = ranges.iter().map(|range| range.start).collect();

@@ -10,7 +10,7 @@ use super::boxes::Readings;
 use super::copy::numbers_of;
 use super::index::position_of;
 use super::places::len_of;
-use super::ranges::{each_part, extent, grown, own_ranges, strides_of, whole};
+use super::ranges::{copy_part, each_part, extent, grown, own_ranges, strides_of, whole};
 use super::view::{Grid, NDArrayView};
 use super::{NDArray, NDArrayBuilder, parallel};
 use crate::dtype::Kind;
@@ -90,7 +90,7 @@ impl NDArrayBuilder {
         let all_threads = Threads::new(threads);
         let ((text, format), typesize) = (view.dtype_text(), view.part().len);
         let readings = Readings::new([view.array, indices.array])?;
-        let Grid { offset, chunk, .. } = view.grid(axis);
+        let Grid { offset, chunk, block } = view.grid(axis);
         // The size in bytes of the items of the source for one index on the axis.
         let row = |ranges: &[Range<u64>]| {
             let mut from = own_ranges(&own, ranges);
@@ -107,11 +107,24 @@ impl NDArrayBuilder {
                 let mut axes = iter::once(axis).chain((0..shape.len()).rev());
                 axes.find(|&axis| sides[axis] < shape[axis])
             };
-            let sides = grown(new.geometry.chunk_shape(), next, |sides| {
-                let read = row(&whole(sides)).saturating_mul(chunk.min(size));
+            let fits = |sides: &[u64]| {
+                let read = row(&whole(sides)).saturating_mul(block.min(size));
                 len_of(sides, 1) <= most && read <= memory / 4
-            });
-            each_part(&whole(&shape), &sides, &mut |ranges| {
+            };
+            let sides = grown(new.geometry.chunk_shape(), next, fits);
+            // A part that does not fit is a chunk. It is taken in parts of entire blocks of the source.
+            let parts = if fits(&sides) {
+                sides.clone()
+            } else {
+                let blocks = (0..shape.len()).map(|at| match at == axis {
+                    true => sides[at],
+                    false => view.grid(at).block.max(indices.grid(at).block).min(sides[at]),
+                });
+                let blocks: Vec<u64> = blocks.collect();
+                let next = |parts: &[u64]| (0..shape.len()).rev().find(|&at| parts[at] < sides[at]);
+                grown(&blocks, next, fits)
+            };
+            let take = |ranges: &[Range<u64>]| -> Result<Vec<u8>> {
                 let mut from = own_ranges(&asked, ranges);
                 from[axis] = ranges[axis].clone();
                 let mut found = Vec::new();
@@ -152,7 +165,8 @@ impl NDArrayBuilder {
                             (number, to) = (number + count, rest);
                         }
                     };
-                let side = (memory / 4 / row(ranges)).max(1);
+                // Entire blocks.
+                let side = (memory / 4 / row(ranges) / block).max(1) * block;
                 let part = bytes.len().div_ceil(threads * typesize);
                 // For each chunk of the source on the axis, the range of the positions in it.
                 let mut needed: BTreeMap<u64, Range<u64>> = BTreeMap::new();
@@ -210,7 +224,8 @@ impl NDArrayBuilder {
                 let (mut from, mut items) = (own_ranges(&own, ranges), Vec::new());
                 for Range { mut start, end } in needed.into_values() {
                     while start < end {
-                        from[axis] = start..end.min(start + side);
+                        let stop = start + side - (start + offset) % chunk % side;
+                        from[axis] = start..end.min(stop);
                         view.read_to(all_threads, readings.of(view.array), &from, &mut items)?;
                         let parts = bytes.chunks_mut(part * typesize).map(Mutex::new);
                         let parts: Vec<_> = parts.collect();
@@ -230,6 +245,18 @@ impl NDArrayBuilder {
                         start = from[axis].end;
                     }
                 }
+                Ok(bytes)
+            };
+            each_part(&whole(&shape), &sides, &mut |ranges| {
+                if sides == parts {
+                    return new.put(ranges, &take(ranges)?);
+                }
+                let mut bytes = Vec::new();
+                resize(&mut bytes, len_of(&extent(ranges), typesize) as usize).doing(TAKE)?;
+                each_part(ranges, &parts, &mut |part| {
+                    copy_part(&take(part)?, typesize, (part, ranges), &mut bytes);
+                    Ok(())
+                })?;
                 new.put(ranges, &bytes)
             })
         })

@@ -18,9 +18,10 @@ use blosc2_testing::Rng;
 use parking_lot::Mutex;
 
 /// Creates an array from a row of 64 items or from a table of 8 rows and 8 columns. The items are below 8.
-type Create = fn(NDArrayBuilder, NDArrayView<'_>, NDArrayView<'_>) -> blosc2::Result<NDArray>;
+pub(crate) type Create =
+    fn(NDArrayBuilder, NDArrayView<'_>, NDArrayView<'_>) -> blosc2::Result<NDArray>;
 
-const METHODS: [(&str, Create); 18] = [
+pub(crate) const METHODS: [(&str, Create); 18] = [
     ("argsort", |builder, row, _| builder.argsort::<i64>(row)),
     ("broadcast_to", |builder, row, _| builder.broadcast_to(row, (3, 64))),
     ("cast", |builder, _, table| builder.cast::<f32>(table)),

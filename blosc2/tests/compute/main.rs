@@ -7,6 +7,7 @@ mod along_axes;
 mod bounds;
 mod cases;
 mod closures;
+mod costs;
 mod creation;
 mod cumulative;
 mod elementwise;

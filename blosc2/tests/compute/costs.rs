@@ -1,0 +1,211 @@
+//! The number of blocks of the sources that operations decompress.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use blosc2::compute::zip;
+use blosc2::user_defined::{BoxError, FilterBlock, UserFilter};
+use blosc2::{AxisSelection, CParams, Filter, NDArray, NDArrayBuilder, NDArrayView, Threads};
+
+use crate::creation::METHODS;
+
+/// Counts the blocks that are decompressed.
+struct Counting(Arc<AtomicU64>);
+
+impl UserFilter for Counting {
+    fn forward(&self, block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
+        let input = block.input();
+        block.output().copy_from_slice(input);
+        Ok(())
+    }
+
+    fn backward(&self, block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        self.forward(block)
+    }
+}
+
+/// Creates an array from a row, and from a table with as many items.
+type Create = fn(NDArrayBuilder, NDArrayView<'_>, NDArrayView<'_>) -> blosc2::Result<NDArray>;
+
+/// The items of a row for each unit of the scale.
+const UNIT: u64 = 1 << 14;
+/// The columns of the table.
+const COLUMNS: u64 = 1 << 8;
+/// The blocks of an array for each unit of the scale.
+const BLOCKS: u64 = 64;
+/// An eighth of an array at scale 1.
+const MEMORY: usize = 1 << 14;
+
+fn row_builder() -> NDArrayBuilder {
+    NDArray::builder().chunk_shape(UNIT / 16).block_shape(UNIT / BLOCKS)
+}
+
+/// The name of each operation, the number of its operands, the most times that a block is decompressed on average, and the
+/// operation. Without a comment, that is once: the memory suffices, or the chunks of the result are those of the source.
+const OPERATIONS: [(&str, u64, f64, Create); 41] = [
+    ("argsort", 1, 1.0, |to, row, _| to.argsort::<i64>(row)),
+    ("sort", 1, 1.0, |to, row, _| to.sort::<i64>(row)),
+    ("unique", 1, 1.0, |to, row, _| to.unique::<i64>(row)),
+    ("unique_counts", 1, 1.0, |to, row, _| {
+        let (items, _) = to.unique_counts::<i64>(row, NDArray::builder())?;
+        Ok(items)
+    }),
+    ("broadcast_to", 1, 1.0, |to, row, _| {
+        let len = row.shape()[0];
+        to.broadcast_to(row, (3, len))
+    }),
+    ("cast", 1, 1.0, |to, _, table| to.cast::<f64>(table)),
+    ("map", 1, 1.0, |to, _, table| to.map(table, |item: i64| item ^ 1)),
+    ("concatenate, axis 0", 2, 1.0, |to, _, table| to.concatenate([table.clone(), table], 0)),
+    ("concatenate, axis 1", 2, 1.0, |to, _, table| to.concatenate([table.clone(), table], 1)),
+    ("copy", 1, 1.0, |to, _, table| to.copy(table)),
+    ("copy, transposed", 1, 1.0, |to, _, table| to.copy(table.transpose())),
+    ("copy, reversed", 1, 1.0, |to, _, table| {
+        let back = AxisSelection::strided(.., -1);
+        to.copy(table.slice((back.clone(), back))?)
+    }),
+    ("copy, every second column", 1, 1.0, |to, _, table| {
+        to.copy(table.slice((.., AxisSelection::strided(.., 2)))?)
+    }),
+    ("cumulative_sum, axis 0", 1, 1.0, |to, _, table| to.cumulative_sum::<i64>(table, 0)),
+    ("cumulative_sum, axis 1", 1, 1.0, |to, _, table| to.cumulative_sum::<i64>(table, 1)),
+    ("cumulative_prod, axis 0", 1, 1.0, |to, _, table| to.cumulative_prod::<i64>(table, 0)),
+    ("diff, axis 0", 1, 1.0, |to, _, table| to.diff::<i64>(table, 1, 0)),
+    ("diff, axis 1", 1, 1.0, |to, _, table| to.diff::<i64>(table, 1, 1)),
+    ("reshape, row", 1, 1.0, |to, row, _| {
+        let len = row.shape()[0];
+        to.reshape(row, (len / COLUMNS, COLUMNS))
+    }),
+    ("reshape, table", 1, 1.0, |to, _, table| {
+        let [rows, columns] = table.shape()[..] else { unreachable!() };
+        to.reshape(table, rows * columns)
+    }),
+    ("take_along_axis, axis 1", 1, 1.0, |to, _, table| {
+        let [rows, columns] = table.shape()[..] else { unreachable!() };
+        let indices = NDArray::builder()
+            .from_fn([rows, columns], |[row, at]| ((row * 31 + at * 7919) % columns) as i64)?;
+        to.take_along_axis(table, &indices, 1)
+    }),
+    ("take_along_axis, axis 0", 1, 1.0, |to, _, table| {
+        let [rows, columns] = table.shape()[..] else { unreachable!() };
+        let indices = NDArray::builder()
+            .from_fn([rows, columns], |[row, at]| ((row * 31 + at * 7919) % rows) as i64)?;
+        to.take_along_axis(table, &indices, 0)
+    }),
+    ("take_along_axis, row", 1, 1.0, |to, row, _| {
+        let len = row.shape()[0];
+        let indices = NDArray::builder().from_fn([len], |[at]| (at * 7919 % len) as i64)?;
+        to.take_along_axis(row, &indices, 0)
+    }),
+    ("take_along_axis, few columns", 1, 1.0, |to, _, table| {
+        let [rows, columns] = table.shape()[..] else { unreachable!() };
+        let indices = NDArray::builder()
+            .from_fn([rows, 3], |[row, at]| ((row * 31 + at * 7919) % columns) as i64)?;
+        to.take_along_axis(table, &indices, 1)
+    }),
+    // The memory is for 8 columns of the source, which has blocks of 32 columns.
+    ("copy, transposed, chunks of rows", 1, 4.0, |to, _, table| {
+        let rows = table.shape()[0];
+        to.chunk_shape((1, rows)).copy(table.transpose())
+    }),
+    ("copy, chunks of rows", 1, 1.0, |to, _, table| to.chunk_shape((1, COLUMNS)).copy(table)),
+    ("copy, chunks of columns", 1, 4.0, |to, _, table| {
+        let rows = table.shape()[0];
+        to.chunk_shape((rows, 1)).copy(table)
+    }),
+    // Chunks that are not aligned with blocks: read separately up to about twice.
+    ("copy, other chunks", 1, 2.5, |to, _, table| to.chunk_shape((10, 100)).copy(table)),
+    ("cast, other chunks", 1, 2.5, |to, _, table| to.chunk_shape((10, 100)).cast::<f32>(table)),
+    ("diff, axis 0, other chunks", 1, 2.5, |to, _, table| {
+        to.chunk_shape((10, 100)).diff::<i64>(table, 1, 0)
+    }),
+    ("cumulative_sum, axis 0, other chunks", 1, 2.5, |to, _, table| {
+        to.chunk_shape((10, 100)).cumulative_sum::<i64>(table, 0)
+    }),
+    ("cumulative_sum, axis 1, other chunks", 1, 2.5, |to, _, table| {
+        to.chunk_shape((10, 100)).cumulative_sum::<i64>(table, 1)
+    }),
+    ("concatenate, parts of chunks", 2, 2.5, |to, _, table| {
+        let part = table.slice((3.., 5..))?;
+        to.chunk_shape((10, 100)).concatenate([part.clone(), part], 1)
+    }),
+    // Each of 16 chunks needs most blocks.
+    ("reshape, columns", 1, 16.0, |to, _, table| {
+        let len = table.len();
+        to.chunk_shape((len / 64, 4)).reshape(table, (len / 64, 64))
+    }),
+    ("reshape, small chunks", 1, 2.5, |to, _, table| {
+        let len = table.len();
+        to.chunk_shape((5, 7)).reshape(table, (len / 32, 32))
+    }),
+    ("take_along_axis, sorted positions, small chunks", 1, 2.5, |to, row, _| {
+        let len = row.shape()[0];
+        let indices = NDArray::builder().from_fn([len], |[at]| (len - 1 - at) as i64)?;
+        to.chunk_shape(100).take_along_axis(row, &indices, 0)
+    }),
+    // The memory is for the positions of a few rows of a chunk, each of which needs the blocks of all columns.
+    ("take_along_axis, other chunks", 1, 5.0, |to, _, table| {
+        let [rows, columns] = table.shape()[..] else { unreachable!() };
+        let indices = NDArray::builder()
+            .from_fn([rows, columns], |[row, at]| ((row * 31 + at * 7919) % columns) as i64)?;
+        to.chunk_shape((10, 100)).take_along_axis(table, &indices, 1)
+    }),
+    // Each of 13 rows and columns of chunks needs about two rows or columns of blocks.
+    ("matmul, small chunks", 2, 31.0, |to, _, table| {
+        to.chunk_shape((20, 20)).matmul::<i64>(table.clone().transpose(), table)
+    }),
+    ("LazyExpr::create", 2, 1.0, |to, row, table| {
+        let table = to.clone().reshape(row, table.shape())?;
+        zip((&table, &table)).map(|(one, two): (i64, i64)| one ^ two).create(to)
+    }),
+    ("matmul", 2, 1.0, |to, _, table| to.matmul::<i64>(table.clone().transpose(), table)),
+    ("tensordot", 2, 1.0, |to, _, table| {
+        to.tensordot::<i64>(table.clone(), table, (&[0, 1], &[0, 1]))
+    }),
+];
+
+#[test]
+fn the_list_of_operations_is_complete() {
+    let names: BTreeSet<&str> =
+        OPERATIONS.iter().map(|(name, ..)| name.split(',').next().unwrap()).collect();
+    let expected = METHODS.iter().map(|(name, _)| *name).chain(["LazyExpr::create"]);
+    assert_eq!(names, expected.collect());
+}
+
+#[test]
+fn operations_decompress_blocks_few_times() {
+    let count = Arc::new(AtomicU64::new(0));
+    let filter = Filter::register(230, "count", Counting(Arc::clone(&count))).unwrap();
+    let cparams = CParams::new().filters(&[filter]);
+    let mut failed = Vec::new();
+    for scale in [1, 4] {
+        let len = UNIT * scale;
+        let item = |at: u64| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as i64;
+        let row = row_builder().cparams(&cparams).from_fn([len], |[at]| item(at)).unwrap();
+        let table = NDArray::builder()
+            .chunk_shape((16, 64))
+            .block_shape((8, 32))
+            .cparams(&cparams)
+            .from_fn([len / COLUMNS, COLUMNS], |[at, column]| item(at * COLUMNS + column))
+            .unwrap();
+        for (name, operands, most, create) in OPERATIONS {
+            for threads in [1, 2] {
+                let to = NDArray::builder()
+                    .cparams(CParams::new().threads(Threads::new(threads)))
+                    .max_memory(MEMORY);
+                count.store(0, Ordering::Relaxed);
+                create(to, row.view(), table.view()).unwrap();
+                let found =
+                    count.load(Ordering::Relaxed) as f64 / (BLOCKS * scale * operands) as f64;
+                if found > most {
+                    failed.push(format!(
+                        "{name}, scale {scale}, {threads} threads: {found} > {most}"
+                    ));
+                }
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
