@@ -152,16 +152,21 @@ fn multiply<T: Arithmetic>(
     let (memory, threads) = (builder.memory() / size_of::<T>(), builder.threads().max(1));
     let all_threads = Threads::new(threads);
     let groups = [0..outer, outer..outer + rows.len(), outer + rows.len()..shape.len()];
-    // The items of the part of the result, and those of each array.
-    let room = (memory as u64 / 4).max(1);
+    // Three quarters of the memory are for a part of the result and for the corresponding parts of both arrays.
+    let room = (memory as u64 / 4 * 3).max(1);
     let (dtype, typesize) = builder.dtype_of_type(ItemType::of::<T>())?;
     let readings = Readings::new([a.array(), b.array()])?;
     builder.create_from(&shape, (&dtype, typesize), readings, |readings, new| {
-        let grids = (0..summed).map(|at| [a.grid(outer + rows.len() + at), b.grid(outer + at)]);
-        let grids: Vec<[Grid; 2]> = grids.collect();
-        let block =
-            |(size, grids): (&u64, &[Grid; 2])| grids[0].block.max(grids[1].block).min(*size);
-        let block: u64 = sums.iter().zip(&grids).map(block).product();
+        let grids = [(a, outer + rows.len()), (b, outer)].map(|(view, first)| -> Vec<Grid> {
+            (0..summed).map(|at| view.grid(first + at)).collect()
+        });
+        // The items of the summed axes in the blocks of each array.
+        let blocks = grids
+            .each_ref()
+            .map(|grids| len_of(&units(sums, &[grids], |grid| grid.block), 1).max(1));
+        // Of the array with the longer blocks, more items are read together: those for several parts of the other array.
+        let long = usize::from(blocks[1] > blocks[0]);
+        let short = 1 - long;
         // The rows and columns get similar numbers of items, so that few items are read.
         let next = |sides: &[u64]| {
             // The last axis of a group that is not complete.
@@ -174,72 +179,124 @@ fn multiply<T: Arithmetic>(
             axis(one).or(axis(other)).or(axis(batch))
         };
         let sides = grown(new.geometry.chunk_shape(), next, |sides| {
-            len_of(sides, 1) <= room && operands(sides, &groups).saturating_mul(block) <= room
+            let lines = lines(sides, &groups);
+            let operands = [0, 1].map(|at| lines[at].saturating_mul(blocks[at]));
+            operands.iter().fold(len_of(sides, 1), |all, len| all.saturating_add(*len)) <= room
         });
-        // The items of the summed axes that are read together.
-        // An operand takes no more memory than the result does, unless there is room for more.
-        let operands = operands(&sides, &groups);
-        let left = (room / operands).max(block.min(len_of(&sides, 1) / operands)).max(1);
-        let steps = steps(sums, &grids, left);
+        let (len, lines) = (len_of(&sides, 1), lines(&sides, &groups));
+        let left = room.saturating_sub(len);
+        // An array takes no more memory than the result does, unless there is room for more.
+        let least = |at: usize, block: u64| block.min(len / lines[at]).max(1);
+        let shared = |most: u64| {
+            let steps = steps(sums, &grids, long, most.max(least(long, blocks[long])));
+            // The parts of the other array are those of the first summed axis.
+            let mut short_steps = steps.clone();
+            let Some(step) = short_steps.first_mut() else { return (steps, short_steps, true) };
+            let inner = len_of(&steps[1..], 1).max(1);
+            let left = left.saturating_sub(lines[long].saturating_mul(len_of(&steps, 1)));
+            let Grid { chunk, block, .. } = grids[short][0];
+            let least = least(short, block.saturating_mul(inner)) / inner;
+            let most = (left / lines[short] / inner).max(least).max(1);
+            let unit = [chunk, block, 1].into_iter().find(|unit| *unit <= most).unwrap_or(1);
+            let has_blocks = unit >= block.min(*step);
+            *step = (*step).min(most / unit * unit);
+            (steps, short_steps, has_blocks)
+        };
+        let most = left.saturating_sub(lines[short].saturating_mul(blocks[short])) / lines[long];
+        let halves = || Some(shared(left / 2 / lines[long])).filter(|(.., has_blocks)| *has_blocks);
+        let (steps, short_steps, _) = match shared(most) {
+            (steps, short_steps, false) => halves().unwrap_or((steps, short_steps, false)),
+            shares => shares,
+        };
         each_part(&whole(&shape), &sides, &mut |ranges| {
             let [batch, rows, columns] = groups.each_ref().map(|group| &ranges[group.clone()]);
             let count = |ranges: &[Range<u64>]| len_of_box(ranges) as usize;
             let (m, n) = (count(rows), count(columns));
             let mut items = zeroed::<T>(count(ranges)).doing(MULTIPLY)?;
             let own = [a, b].map(|view| own_ranges(&view.shape()[..outer], batch));
-            each_part(&whole(sums), &steps, &mut |summed| {
-                let k = count(summed);
-                let read = |items: &Items<'_, T>, ranges: [&[Range<u64>]; 3]| {
-                    let reading = readings.of(items.view().array());
-                    items.read_box(all_threads, reading, &ranges.concat())
+            let read = |at: usize, summed: &[Range<u64>]| {
+                let (items, ranges) = match at {
+                    0 => (&own_a, [&own[0], rows, summed].concat()),
+                    _ => (&own_b, [&own[1], summed, columns].concat()),
                 };
-                let a = read(&own_a, [&own[0], rows, summed])?;
-                let b = read(&own_b, [&own[1], summed, columns])?;
-                // The matrices of the batch, each in parts of some rows.
-                let part = m.div_ceil(threads);
-                let mut parts = Vec::new();
-                let mut index: Vec<u64> = batch.iter().map(|range| range.start).collect();
-                for items in items.chunks_exact_mut(m * n) {
-                    let [at, other] = own.each_ref().map(|own| {
-                        own.iter().zip(&index).fold(0, |all, (range, at)| {
-                            let size = range.end - range.start;
-                            all * size
-                                + at.checked_sub(range.start).filter(|at| *at < size).unwrap_or(0)
-                        })
-                    });
-                    for (number, items) in items.chunks_mut(part * n).enumerate() {
-                        let from = at as usize * m * k + number * part * k;
-                        parts.push(Mutex::new((items, from, other as usize * k * n)));
+                let reading = readings.of(items.view().array());
+                items.read_box(all_threads, reading, &ranges)
+            };
+            each_part(&whole(sums), &steps, &mut |summed| {
+                let (all, read_long) = (count(summed), read(long, summed)?);
+                let mut done = 0;
+                each_part(summed, &short_steps, &mut |summed| {
+                    let (k, read_short) = (count(summed), read(short, summed)?);
+                    // For each array: its items, the first one of a matrix, and the summed items of a matrix.
+                    let mut operands = [(&read_long, done, all), (&read_short, 0, k)];
+                    if long == 1 {
+                        operands.reverse();
                     }
-                    next_index(&mut index, batch);
-                }
-                parallel::each(
-                    threads,
-                    parts.len(),
-                    || Ok(()),
-                    |(), number| {
-                        let (items, at, other) = &mut *parts[number].lock();
-                        let rows = items.len() / n;
-                        let (a, b) = (&a[*at..*at + rows * k], &b[*other..*other + k * n]);
-                        T::multiply(items, a, b, [rows, k, n]);
-                        Ok(())
-                    },
-                )
+                    let [(a, a_from, a_k), (b, b_from, b_k)] = operands;
+                    // The matrices of the batch, each in parts of some rows.
+                    let part = m.div_ceil(threads);
+                    let mut parts = Vec::new();
+                    let mut index: Vec<u64> = batch.iter().map(|range| range.start).collect();
+                    for items in items.chunks_exact_mut(m * n) {
+                        let [at, other] = own.each_ref().map(|own| {
+                            own.iter().zip(&index).fold(0, |all, (range, at)| {
+                                let size = range.end - range.start;
+                                all * size
+                                    + at.checked_sub(range.start)
+                                        .filter(|at| *at < size)
+                                        .unwrap_or(0)
+                            })
+                        });
+                        for (number, items) in items.chunks_mut(part * n).enumerate() {
+                            let row = at as usize * m + number * part;
+                            let other = (other as usize * b_k + b_from) * n;
+                            parts.push(Mutex::new((items, row * a_k + a_from, other)));
+                        }
+                        next_index(&mut index, batch);
+                    }
+                    done += k;
+                    parallel::each(
+                        threads,
+                        parts.len(),
+                        || Ok(()),
+                        |(), number| {
+                            let (items, at, other) = &mut *parts[number].lock();
+                            let rows = items.len() / n;
+                            T::multiply(
+                                items,
+                                (&a[*at..], a_k),
+                                &b[*other..][..k * n],
+                                [rows, k, n],
+                            );
+                            Ok(())
+                        },
+                    )
+                })
             })?;
             new.put(ranges, &bytes_of(&items))
         })
     })
 }
 
-/// Returns the steps on the summed axes, of up to `left` items together: entire chunks of the array with the larger chunks
-/// if they fit, otherwise entire blocks if they fit, so that few blocks are decompressed for several steps.
-fn steps(sums: &[u64], grids: &[[Grid; 2]], left: u64) -> Vec<u64> {
-    let units = |side: fn(&Grid) -> u64| -> Vec<u64> {
-        let largest = |[one, two]: &[Grid; 2]| side(one).max(side(two));
-        sums.iter().zip(grids).map(|(size, grids)| largest(grids).min(*size)).collect()
+/// Returns the larger side of the grids on each axis, at most the size.
+fn units(sizes: &[u64], grids: &[&Vec<Grid>], side: fn(&Grid) -> u64) -> Vec<u64> {
+    let along = |(axis, size): (usize, &u64)| {
+        grids.iter().map(|grids| side(&grids[axis])).fold(1, u64::max).min(*size)
     };
-    let units = [units(|grid| grid.chunk), units(|grid| grid.block)];
-    let Some(mut steps) = units.into_iter().find(|units| len_of(units, 1) <= left) else {
+    sizes.iter().enumerate().map(along).collect()
+}
+
+/// Returns the steps on the summed axes, of up to `left` items together: entire chunks of both arrays if they fit,
+/// otherwise entire blocks of both arrays, or of the array with the `long` blocks, so that few blocks are decompressed for
+/// several steps.
+fn steps(sums: &[u64], grids: &[Vec<Grid>; 2], long: usize, left: u64) -> Vec<u64> {
+    let both = grids.each_ref();
+    let candidates = [
+        units(sums, &both, |grid| grid.chunk),
+        units(sums, &both, |grid| grid.block),
+        units(sums, &both[long..][..1], |grid| grid.block),
+    ];
+    let Some(mut steps) = candidates.into_iter().find(|units| len_of(units, 1) <= left) else {
         return sides_of(sums, left);
     };
     for axis in (0..sums.len()).rev() {
@@ -250,9 +307,8 @@ fn steps(sums: &[u64], grids: &[[Grid; 2]], left: u64) -> Vec<u64> {
     steps
 }
 
-/// Returns the number of items of the larger array for each item of the summed axes. `sides` are those of a part of the
-/// result.
-fn operands(sides: &[u64], groups: &[Range<usize>; 3]) -> u64 {
+/// Returns the number of items of each array for each item of the summed axes. `sides` are those of a part of the result.
+fn lines(sides: &[u64], groups: &[Range<usize>; 3]) -> [u64; 2] {
     let [count, m, n] = groups.each_ref().map(|group| len_of(&sides[group.clone()], 1));
-    count.saturating_mul(m.max(n)).max(1)
+    [m, n].map(|len| count.saturating_mul(len).max(1))
 }

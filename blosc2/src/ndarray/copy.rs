@@ -375,8 +375,9 @@ mod sealed {
         /// Returns the number after `index` of `last` equal steps from `start` to `end`.
         fn between(start: Self, end: Self, index: u64, last: u64) -> Self;
         /// Adds the product of two matrices. All matrices are in C order. `a` has `m` rows and `k` columns, `b` has `k` rows
-        /// and `n` columns; none of these numbers is 0.
-        fn multiply(to: &mut [Self], a: &[Self], b: &[Self], sizes: [usize; 3])
+        /// and `n` columns; none of these numbers is 0. The second value of `a` is the number of items from one row to the
+        /// next.
+        fn multiply(to: &mut [Self], a: (&[Self], usize), b: &[Self], sizes: [usize; 3])
         where
             Self: Sized;
         fn is_number(self) -> bool {
@@ -456,9 +457,9 @@ macro_rules! integers {
                 (start + ((end - start) * i128::from(index)).div_euclid(i128::from(last))) as Self
             }
 
-            fn multiply(to: &mut [Self], a: &[Self], b: &[Self], [_, k, n]: [usize; 3]) {
-                for (to, row) in to.chunks_exact_mut(n).zip(a.chunks_exact(k)) {
-                    for (factor, row) in row.iter().zip(b.chunks_exact(n)) {
+            fn multiply(to: &mut [Self], (a, row): (&[Self], usize), b: &[Self], [_, k, n]: [usize; 3]) {
+                for (to, row) in to.chunks_exact_mut(n).zip(a.chunks(row)) {
+                    for (factor, row) in row[..k].iter().zip(b.chunks_exact(n)) {
                         for (to, item) in to.iter_mut().zip(row) {
                             *to = to.wrapping_add(factor.wrapping_mul(*item));
                         }
@@ -501,10 +502,12 @@ macro_rules! floats {
                 }
             }
 
-            fn multiply(to: &mut [Self], a: &[Self], b: &[Self], [m, k, n]: [usize; 3]) {
-                assert_eq!([Some(to.len()), Some(a.len()), Some(b.len())], [m.checked_mul(n), m.checked_mul(k), k.checked_mul(n)]);
+            fn multiply(to: &mut [Self], (a, row): (&[Self], usize), b: &[Self], [m, k, n]: [usize; 3]) {
+                assert_eq!([Some(to.len()), Some(b.len())], [m.checked_mul(n), k.checked_mul(n)]);
+                let needed = m.checked_sub(1).and_then(|rows| rows.checked_mul(row)?.checked_add(k));
+                assert!(needed.is_some_and(|needed| needed <= a.len()) && isize::try_from(row).is_ok());
                 // A slice has at most `isize::MAX` bytes.
-                let [across, down] = [k, n].map(|step| step as isize);
+                let [across, down] = [row, n].map(|step| step as isize);
                 // SAFETY: the slices contain the matrices with these sizes and strides, as checked above. `to` is
                 // exclusive, and its items are at different places.
                 unsafe {
