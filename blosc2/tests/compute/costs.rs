@@ -145,7 +145,7 @@ const OPERATIONS: [(&str, u64, f64, Create); 41] = [
         let indices = NDArray::builder().from_fn([len], |[at]| (len - 1 - at) as i64)?;
         to.chunk_shape(100).take_along_axis(row, &indices, 0)
     }),
-    // The memory is for the positions of a few rows of a chunk, each of which needs the blocks of all columns.
+    // The memory is for the positions of a few rows of a chunk. Each row needs the blocks of all columns.
     ("take_along_axis, other chunks", 1, 5.0, |to, _, table| {
         let [rows, columns] = table.shape()[..] else { unreachable!() };
         let indices = NDArray::builder()
