@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use blosc2::compute::zip;
 use blosc2::user_defined::{BoxError, FilterBlock, UserFilter};
-use blosc2::{AxisSelection, CParams, Filter, NDArray, NDArrayBuilder, NDArrayView, Threads};
+use blosc2::{
+    AxisSelection, CParams, Filter, NDArray, NDArrayBuilder, NDArrayView, Selection, Threads, npy,
+};
 
 use crate::creation::METHODS;
 
@@ -174,6 +176,107 @@ fn the_list_of_operations_is_complete() {
     assert_eq!(names, expected.collect());
 }
 
+/// Reads the table, or changes it.
+type Use = fn(&mut NDArray) -> blosc2::Result<()>;
+
+/// The name of each use of a table, and the most times that a block is decompressed on average.
+const USES: [(&str, f64, Use); 32] = [
+    ("all", 1.0, |it| it.lazy().map(|item: i64| item >= 0).all().map(drop)),
+    ("any", 1.0, |it| it.lazy().map(|item: i64| item < 0).any().map(drop)),
+    ("argmax", 1.0, |it| it.lazy::<i64>().argmax().map(drop)),
+    ("argmin, axis 0", 1.0, |it| it.lazy::<i64>().axes(0).argmin().map(drop)),
+    ("argmin, axis 1", 1.0, |it| it.lazy::<i64>().axes(1).argmin().map(drop)),
+    ("chunks", 1.0, |it| it.chunks(..)?.try_for_each(|chunk| chunk.read::<Vec<i64>>().map(drop))),
+    ("count_nonzero", 1.0, |it| it.lazy::<i64>().count_nonzero().map(drop)),
+    ("describe", 1.0, |it| it.lazy::<i64>().describe(&[0.0, 1e6, 1e7]).map(drop)),
+    ("describe, axis 0", 1.0, |it| it.lazy::<i64>().axes(0).describe(&[]).map(drop)),
+    ("describe, axis 1", 1.0, |it| it.lazy::<i64>().axes(1).describe(&[]).map(drop)),
+    ("max", 1.0, |it| it.lazy::<i64>().max().map(drop)),
+    ("mean, axis 0", 1.0, |it| it.lazy::<i64>().axes(0).mean().map(drop)),
+    ("mean, axis 1", 1.0, |it| it.lazy::<i64>().axes(1).mean().map(drop)),
+    ("min, axes 0 and 1", 1.0, |it| it.lazy::<i64>().axes((0, 1)).min().map(drop)),
+    ("sum, axis 0, in small chunks", 1.0, |it| {
+        let to = NDArray::builder().chunk_shape(3);
+        it.lazy::<i64>().axes(0).builder(to).sum().map(drop)
+    }),
+    ("var", 1.0, |it| it.lazy::<i64>().var(0).map(drop)),
+    ("var, axis 0", 1.0, |it| it.lazy::<i64>().axes(0).var(0).map(drop)),
+    ("npy::write", 1.0, |it| npy::write(&*it, Vec::new())),
+    ("read", 1.0, |it| it.read::<Vec<i64>>(..).map(drop)),
+    ("read, points", 1.0, |it| {
+        let [rows, columns] = it.shape()[..] else { unreachable!() };
+        let points =
+            (0..rows * 100).map(|at| vec![(at * 31 % rows) as i64, (at * 7919 % columns) as i64]);
+        it.read::<Vec<i64>>(Selection::points(&points.collect::<Vec<_>>())).map(drop)
+    }),
+    ("read, rows and columns", 1.0, |it| {
+        let rows = it.shape()[0] as i64;
+        let rows: Vec<i64> = (0..rows).map(|at| at * 31 % rows).collect();
+        it.read::<Vec<i64>>((rows, (0..COLUMNS as i64).step_by(3))).map(drop)
+    }),
+    ("rows", 1.0, |it| it.rows::<i64>().try_for_each(|row| row.map(drop))),
+    ("select", 1.0, |it| it.lazy::<i64>().select(|item| item % 7 == 0).items().map(drop)),
+    ("select, indices", 1.0, |it| {
+        it.lazy::<i64>().select(|item| item % 7 == 0).indices().map(drop)
+    }),
+    // 16 rows: an append decompresses the chunks that it extends.
+    ("append", 4.0, |it| {
+        for _ in 0..16 {
+            it.append(0, &[1i64; COLUMNS as usize][..])?;
+        }
+        Ok(())
+    }),
+    ("append, axis 1", 1.0, |it| {
+        let items = vec![1i64; it.shape()[0] as usize * 64];
+        it.append(1, &items[..])
+    }),
+    ("assign", 1.0, |it| {
+        let other = NDArray::from_slice(&[1i64; COLUMNS as usize], COLUMNS)?;
+        it.assign::<i64>((3.., ..), &other)
+    }),
+    // Rows of chunks that are moved by less than a chunk come from two chunks.
+    ("delete, axis 0", 2.0, |it| it.delete(0, 3..5)),
+    ("delete, axis 1", 2.0, |it| it.delete(1, 3..5)),
+    ("insert, axis 0", 2.0, |it| it.insert(0, 3, &[1i64; COLUMNS as usize][..])),
+    ("resize", 1.0, |it| {
+        let rows = it.shape()[0];
+        it.resize((rows - 3, COLUMNS + 3))
+    }),
+    ("write", 1.0, |it| {
+        let end = it.shape()[0] - 3;
+        it.write((3..end, 5..205), &vec![1i64; (end - 3) as usize * 200][..])
+    }),
+];
+
+#[test]
+fn uses_decompress_blocks_few_times() {
+    let count = Arc::new(AtomicU64::new(0));
+    let filter = Filter::register(231, "count-uses", Counting(Arc::clone(&count))).unwrap();
+    let mut failed = Vec::new();
+    for scale in [1, 4] {
+        for (name, most, work) in USES {
+            let len = UNIT * scale;
+            let mut table = NDArray::builder()
+                .chunk_shape((16, 64))
+                .block_shape((8, 32))
+                .cparams(CParams::new().filters(&[filter]))
+                .from_fn([len / COLUMNS, COLUMNS], |[at, column]| item(at * COLUMNS + column))
+                .unwrap();
+            count.store(0, Ordering::Relaxed);
+            work(&mut table).unwrap();
+            let found = count.load(Ordering::Relaxed) as f64 / (BLOCKS * scale) as f64;
+            if found > most {
+                failed.push(format!("{name}, scale {scale}: {found} > {most}"));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+fn item(at: u64) -> i64 {
+    (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as i64
+}
+
 #[test]
 fn operations_decompress_blocks_few_times() {
     let count = Arc::new(AtomicU64::new(0));
@@ -182,7 +285,6 @@ fn operations_decompress_blocks_few_times() {
     let mut failed = Vec::new();
     for scale in [1, 4] {
         let len = UNIT * scale;
-        let item = |at: u64| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as i64;
         let row = row_builder().cparams(&cparams).from_fn([len], |[at]| item(at)).unwrap();
         let table = NDArray::builder()
             .chunk_shape((16, 64))
