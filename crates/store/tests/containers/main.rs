@@ -16,6 +16,7 @@ mod python_tables;
 mod store_writers;
 mod stores;
 mod table_appender;
+mod table_blocks;
 mod table_costs;
 mod table_damage;
 mod table_model;
