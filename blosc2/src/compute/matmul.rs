@@ -16,6 +16,9 @@ use crate::ndarray::{Arithmetic, NDArray, NDArrayBuilder, parallel};
 use crate::{Doing, Error, ErrorKind, Result, Threads};
 
 const MULTIPLY: &str = "multiply arrays";
+/// The summed items that are multiplied together, if there are as many. With few items, the result is loaded and stored
+/// more often than it is computed.
+const LEAST: u64 = 256;
 
 impl NDArrayBuilder {
     /// Creates the matrix product of two arrays, whose items have the same type. NumPy and Python: `matmul`, `a @ b`.
@@ -178,36 +181,24 @@ fn multiply<T: Arithmetic>(
                 if size(rows) <= size(columns) { (rows, columns) } else { (columns, rows) };
             axis(one).or(axis(other)).or(axis(batch))
         };
+        // The summed items of a part of each array, if the memory allows it. In a small memory, the parts are squares.
+        let least = LEAST.min((room / 3).isqrt());
+        let least = blocks.map(|block| block.max(least).min(len_of(sums, 1)));
         let sides = grown(new.geometry.chunk_shape(), next, |sides| {
             let lines = lines(sides, &groups);
-            let operands = [0, 1].map(|at| lines[at].saturating_mul(blocks[at]));
+            let operands = [0, 1].map(|at| lines[at].saturating_mul(least[at]));
             operands.iter().fold(len_of(sides, 1), |all, len| all.saturating_add(*len)) <= room
         });
         let (len, lines) = (len_of(&sides, 1), lines(&sides, &groups));
         let left = room.saturating_sub(len);
-        // An array takes no more memory than the result does, unless there is room for more.
-        let least = |at: usize, block: u64| block.min(len / lines[at]).max(1);
-        let shared = |most: u64| {
-            let steps = steps(sums, &grids, long, most.max(least(long, blocks[long])));
-            // The parts of the other array are those of the first summed axis.
-            let mut short_steps = steps.clone();
-            let Some(step) = short_steps.first_mut() else { return (steps, short_steps, true) };
-            let inner = len_of(&steps[1..], 1).max(1);
-            let left = left.saturating_sub(lines[long].saturating_mul(len_of(&steps, 1)));
-            let Grid { chunk, block, .. } = grids[short][0];
-            let least = least(short, block.saturating_mul(inner)) / inner;
-            let most = (left / lines[short] / inner).max(least).max(1);
-            let unit = [chunk, block, 1].into_iter().find(|unit| *unit <= most).unwrap_or(1);
-            let has_blocks = unit >= block.min(*step);
-            *step = (*step).min(most / unit * unit);
-            (steps, short_steps, has_blocks)
-        };
-        let most = left.saturating_sub(lines[short].saturating_mul(blocks[short])) / lines[long];
-        let halves = || Some(shared(left / 2 / lines[long])).filter(|(.., has_blocks)| *has_blocks);
-        let (steps, short_steps, _) = match shared(most) {
-            (steps, short_steps, false) => halves().unwrap_or((steps, short_steps, false)),
-            shares => shares,
-        };
+        let divided = divided_steps(sums, &grids, long, lines, least, left);
+        let (steps, short_steps) = divided.unwrap_or_else(|| {
+            // Both arrays have the same steps. They take no more memory than the result does, unless there is more.
+            let both = lines[0].saturating_add(lines[1]);
+            let most = (left / both).max(least[long].min(len / both)).max(1);
+            let steps = steps(sums, &grids, long, most);
+            (steps.clone(), steps)
+        });
         each_part(&whole(&shape), &sides, &mut |ranges| {
             let [batch, rows, columns] = groups.each_ref().map(|group| &ranges[group.clone()]);
             let count = |ranges: &[Range<u64>]| len_of_box(ranges) as usize;
@@ -276,6 +267,39 @@ fn multiply<T: Arithmetic>(
             new.put(ranges, &bytes_of(&items))
         })
     })
+}
+
+/// Returns the steps on the summed axes for the array with the `long` blocks, and those for the other array, which divide
+/// them on the first summed axis. `lines` are the items of each array for a summed item, and `left` is the memory for the
+/// parts of both arrays in items. Returns `None` if this memory does not suffice for entire blocks and for the `least`
+/// summed items of each array.
+fn divided_steps(
+    sums: &[u64],
+    grids: &[Vec<Grid>; 2],
+    long: usize,
+    lines: [u64; 2],
+    least: [u64; 2],
+    left: u64,
+) -> Option<(Vec<u64>, Vec<u64>)> {
+    let short = 1 - long;
+    let most = left.checked_sub(lines[short].saturating_mul(least[short]))? / lines[long];
+    if most < least[long] {
+        return None;
+    }
+    let steps = steps(sums, grids, long, most.max(1));
+    let mut parts = steps.clone();
+    let first = parts.first_mut()?;
+    let inner = len_of(&steps[1..], 1).max(1);
+    let most = left.checked_sub(lines[long] * len_of(&steps, 1))? / lines[short] / inner;
+    if most < *first {
+        let Grid { chunk, block, .. } = grids[short][0];
+        let unit = if chunk <= most { chunk } else { block };
+        if most < unit || most * inner < LEAST.min(least[short]) {
+            return None;
+        }
+        *first = most / unit * unit;
+    }
+    Some((steps, parts))
 }
 
 /// Returns the larger side of the grids on each axis, at most the size.

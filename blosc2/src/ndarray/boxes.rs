@@ -466,8 +466,8 @@ impl<'a> BoxReader<'a> {
 /// The number of boxes that are collected before they are read. It limits their memory to some kilobytes.
 const PARTS: usize = 256;
 
-/// The maximum number of bytes of a box with more items than needed, and a number of bytes that is always allowed. Reads
-/// of these sizes are always allowed.
+/// The bytes of a box with items that are not needed: at most twice the bytes of the request, but 4 MiB are always allowed,
+/// and more than 16 MiB never. The limit of the source on temporary memory always allows these sizes.
 const MOST_LARGER_BOX: u64 = 16 << 20;
 const LEAST_LARGER_BOX: u64 = 4 << 20;
 

@@ -448,7 +448,7 @@ impl NDArrayBuilder {
     ///
     /// The setting does not include the memory for compression, which is a few chunks of the source and of the new array
     /// for each thread, and an array that is created in memory. With a very small setting, an operation needs more memory
-    /// than that: at least some kilobytes for each thread.
+    /// than that: at least one chunk of the new array, and for `reshape` up to 16 MiB for each thread.
     pub fn max_memory(mut self, bytes: usize) -> Self {
         self.max_memory = Some(bytes);
         self

@@ -375,8 +375,8 @@ mod sealed {
         /// Returns the number after `index` of `last` equal steps from `start` to `end`.
         fn between(start: Self, end: Self, index: u64, last: u64) -> Self;
         /// Adds the product of two matrices. All matrices are in C order. `a` has `m` rows and `k` columns, `b` has `k` rows
-        /// and `n` columns; none of these numbers is 0. The second value of `a` is the number of items from one row to the
-        /// next.
+        /// and `n` columns; none of these numbers is 0. The second value of `a` is the number of items from the start of one
+        /// row to the next. Items of `a` after the last row are ignored.
         fn multiply(to: &mut [Self], a: (&[Self], usize), b: &[Self], sizes: [usize; 3])
         where
             Self: Sized;
@@ -506,7 +506,7 @@ macro_rules! floats {
                 assert_eq!([Some(to.len()), Some(b.len())], [m.checked_mul(n), k.checked_mul(n)]);
                 let needed = m.checked_sub(1).and_then(|rows| rows.checked_mul(row)?.checked_add(k));
                 assert!(needed.is_some_and(|needed| needed <= a.len()) && isize::try_from(row).is_ok());
-                // A slice has at most `isize::MAX` bytes.
+                // `n` is the length of a part of a slice, which has at most `isize::MAX` bytes; `row` is checked above.
                 let [across, down] = [row, n].map(|step| step as isize);
                 // SAFETY: the slices contain the matrices with these sizes and strides, as checked above. `to` is
                 // exclusive, and its items are at different places.

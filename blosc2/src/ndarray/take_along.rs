@@ -112,7 +112,8 @@ impl NDArrayBuilder {
                 len_of(sides, 1) <= most && read <= memory / 4
             };
             let sides = grown(new.geometry.chunk_shape(), next, fits);
-            // A part that does not fit is a chunk. It is taken in parts of entire blocks of the source.
+            // A part that does not fit is a chunk. It is taken in parts that have entire blocks of the source on the other
+            // axes. The axis itself is not divided.
             let parts = if fits(&sides) {
                 sides.clone()
             } else {

@@ -155,7 +155,7 @@ const OPERATIONS: [(&str, u64, f64, Create); 41] = [
         to.chunk_shape((10, 100)).take_along_axis(table, &indices, 1)
     }),
     // The memory is for parts of one or two chunks of the result. Chunks are not aligned with blocks.
-    ("matmul, small chunks", 2, 19.0, |to, _, table| {
+    ("matmul, small chunks", 2, 31.0, |to, _, table| {
         to.chunk_shape((20, 20)).matmul::<i64>(table.clone().transpose(), table)
     }),
     ("LazyExpr::create", 2, 1.0, |to, row, table| {

@@ -253,7 +253,7 @@ pub(crate) fn to_table(
     format: Format,
     names: &[String],
     path: &Path,
-    params: Option<&CParams>,
+    compression: &crate::params::Compression,
 ) -> Result<()> {
     let size = from.metadata()?.len();
     let bar = crate::progress::bar(size);
@@ -261,17 +261,20 @@ pub(crate) fn to_table(
     let stored = Arc::new(stored_schema(&reader.schema()));
     let mut schema = Schema::try_from(&*stored)
         .map_err(|error| anyhow!("{error}; --columns selects other columns"))?;
-    if let Some(params) = params {
+    if !compression.is_default() {
+        let params = compression.apply(CParams::new());
         let columns = schema.columns().map(|(name, column)| (name.to_owned(), column.clone()));
         let columns = columns.collect::<Vec<_>>().into_iter();
         schema = columns.fold(Schema::new(), |schema, (name, column)| {
-            schema.column(name, column.cparams(params))
+            schema.column(name, column.cparams(&params))
         });
     }
     if let Some(rows) = rows {
         schema = schema.expected_rows(rows);
     }
-    let mut appender = CTable::create(path, &schema)?.into_appender()?;
+    let mut table = CTable::create(path, &schema)?;
+    table.set_threads(compression.threads())?;
+    let mut appender = table.into_appender()?;
     let mut done = 0u64;
     piped(reader, |batch| {
         let batch = batch?;

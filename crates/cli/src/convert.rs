@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-#[cfg(feature = "arrow")]
-use blosc2::Threads;
 use blosc2::{CParams, Dtype, ErrorKind, OpenOptions};
 use blosc2_format::ReadAt;
 use blosc2_format::npy::Header;
@@ -201,10 +199,8 @@ fn import_table(args: &ImportArgs, from: &Path, format: Format, output: Output<'
         return Err(UsageError(message).into());
     }
     let Some(batches) = format.of_batches() else { unreachable!("the caller checks it") };
-    let is_default = args.compression.is_default() && args.compression.threads() == Threads::new(1);
-    let params = (!is_default).then(|| args.compression.apply(CParams::new()));
     let make = |path: &Path| {
-        crate::batches::to_table(from, batches, &args.columns, path, params.as_ref())
+        crate::batches::to_table(from, batches, &args.columns, path, &args.compression)
             .map_err(failed)
     };
     if !output.is_stdout() && extension.as_deref() != Some("b2z") {

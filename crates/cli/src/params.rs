@@ -19,9 +19,9 @@ pub(crate) struct Compression {
     /// Filters in the order of compression, such as `trunc_prec:10,shuffle`, or `none`.
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     filters: Option<Filters>,
-    /// Number of threads, 1 to 256.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
-    threads: u16,
+    /// Number of threads, 1 to 256 [default: the number of processors].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
 }
 
 /// The help text of the option for the codec, with the codecs of this build.
@@ -40,7 +40,7 @@ impl Compression {
     }
 
     pub(crate) fn threads(&self) -> Threads {
-        Threads::new(self.threads.into())
+        self.threads.map_or_else(Threads::auto, |threads| Threads::new(threads.into()))
     }
 
     /// `params` with the given options applied.

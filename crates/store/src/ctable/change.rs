@@ -21,11 +21,14 @@ use super::summary::{EPOCH, INDEXES, Kept};
 use super::{CTable, Leaves, OPEN, WRITE, json};
 use crate::item_type::{BATCH_ROWS, row_size};
 use crate::limits::copy_or_new;
+use crate::parallel::each_on;
 use crate::tag::{Doing, Fault, error, reserve_rows};
 use crate::{EmbedStore, ItemKind, ItemType, TreeStore};
 
 /// Maximum rows by which the room for rows grows at once, as in Python.
 const MAX_GROWTH: u64 = 1 << 20;
+/// Rows of fewer bytes are written by one thread.
+const MIN_BYTES: u64 = 1 << 20;
 /// The entry of a schema with the number of rows.
 const NROWS: &str = "n_rows";
 /// The entry of a schema with the columns that were computed from others.
@@ -481,17 +484,27 @@ impl CTable {
                 self.live.resize(capacity)?;
             }
             for (index, encoded) in rows.iter().enumerate() {
-                if is_in_place(encoded) != in_place {
-                    continue;
-                }
-                if encoded.nulls.is_some() {
+                if is_in_place(encoded) == in_place && encoded.nulls.is_some() {
                     self.add_mask(index)?;
                 }
-                let batch_rows = self.batch_rows(index);
-                self.stored_mut(index)?.append(start, encoded, batch_rows, capacity)?;
-                let column = &self.columns[index];
-                if let (Some(kept), Cells::Items { bytes, .. }) =
-                    (self.summaries.kept.get_mut(column.name()), &encoded.cells)
+                self.open_column(index)?;
+            }
+            let batch_rows: Vec<_> = (0..rows.len()).map(|index| self.batch_rows(index)).collect();
+            let columns = self.columns.iter_mut().zip(rows).zip(batch_rows);
+            let columns = columns.filter(|((_, encoded), _)| is_in_place(encoded) == in_place);
+            let nbytes: u64 = rows.iter().map(|encoded| encoded.nbytes()).sum();
+            let threads = if nbytes < MIN_BYTES {
+                Threads::ONE
+            } else {
+                self.parts.threads.unwrap_or_default()
+            };
+            each_on(threads, columns.collect(), |((column, encoded), batch_rows)| {
+                let stored = column.stored.get_mut().expect("the column was opened");
+                stored.append(start, encoded, batch_rows, capacity)
+            })?;
+            for (column, encoded) in self.columns.iter().zip(rows) {
+                if let (Some(kept), Cells::Items { bytes, .. }, true) =
+                    (self.summaries.kept.get_mut(column.name()), &encoded.cells, in_place)
                 {
                     kept.add(column, start, bytes, encoded.nulls.as_deref());
                 }
