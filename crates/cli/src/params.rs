@@ -19,7 +19,7 @@ pub(crate) struct Compression {
     /// Filters in the order of compression, such as `trunc_prec:10,shuffle`, or `none`.
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     filters: Option<Filters>,
-    /// Number of threads, 1 to 256 [default: the number of processors].
+    /// Number of threads, 1 to 256 [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 }

@@ -234,6 +234,9 @@ impl CTable {
     /// [parameters](ItemType::cparams). Files do not store the number. `threads` is a number or a [`Threads`] value; see
     /// [`CParams::threads`](blosc2::CParams::threads).
     ///
+    /// Appended rows of at least 1 MiB are written to several columns at the same time. The order of the blocks in a chunk,
+    /// and therefore the bytes of a file, can differ from one run to the next.
+    ///
     /// ```
     /// use blosc2::Threads;
     /// use blosc2_store::{CTable, Data, ItemKind, Schema};

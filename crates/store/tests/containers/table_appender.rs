@@ -1,6 +1,10 @@
 //! Appenders of tables, compared with single appends; and what is left after errors, drops and deaths of the program.
 
-use blosc2::{ErrorKind, Value};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use blosc2::user_defined::FilterBlock;
+use blosc2::{CParams, ErrorKind, Filter, Value};
 use blosc2_store::{CTable, Data, ItemKind, ItemType, Row, Schema, TableAppender, TreeStore};
 
 use crate::common::{Rng, repeats};
@@ -216,4 +220,77 @@ fn a_drop_writes_the_rows_and_a_death_loses_them() {
         panic!("it is a table")
     };
     assert_eq!(table.rows::<Point>(..).unwrap(), [point(5)]);
+}
+
+/// Several threads write the same cells as one thread. If the write of a column fails, no row is appended, and the call can
+/// be repeated.
+#[test]
+fn columns_are_written_on_several_threads() {
+    let fails = Arc::new(AtomicU64::new(0));
+    let forward = {
+        let fails = Arc::clone(&fails);
+        move |block: &mut FilterBlock<'_>| {
+            let input = block.input();
+            block.output().copy_from_slice(input);
+            match fails.load(Ordering::Relaxed) {
+                0 => Ok(()),
+                _ => Err("told to fail".into()),
+            }
+        }
+    };
+    let backward = |block: &mut FilterBlock<'_>| {
+        let input = block.input();
+        block.output().copy_from_slice(input);
+        Ok(())
+    };
+    let filter = Filter::register(232, "fails", (forward, backward)).unwrap();
+    let kind = |name: &str| match name {
+        "text" => ItemKind::Utf8,
+        "word" => ItemKind::Dictionary { ordered: false },
+        "long" => ItemKind::VlString,
+        _ => ItemKind::Int64,
+    };
+    let names = ["a", "b", "text", "c", "word", "long"];
+    let schema = names.iter().fold(Schema::new(), |schema, name| match *name {
+        "b" | "c" => {
+            let cparams = CParams::new().filters(&[filter]);
+            schema.column(*name, ItemType::from(kind(name)).cparams(cparams).nullable())
+        }
+        _ => schema.column(*name, kind(name)),
+    });
+    let numbers: Vec<i64> = (0..70_000).map(|row| row * 7919 % 1009).collect();
+    let texts: Vec<String> = numbers.iter().map(|number| format!("text {number}")).collect();
+    let columns = || {
+        names.map(|name| match kind(name) {
+            ItemKind::Int64 => (name, Data::items(&numbers)),
+            _ => (name, Data::texts(texts.iter().map(Some))),
+        })
+    };
+    for threads in [1, 2, 16] {
+        let mut table = CTable::in_memory(&schema).unwrap();
+        table.set_threads(threads).unwrap();
+        table.append(columns()).unwrap();
+        fails.store(1, Ordering::Relaxed);
+        let error = table.append(columns()).unwrap_err();
+        fails.store(0, Ordering::Relaxed);
+        assert_eq!(error.kind(), ErrorKind::Callback, "{error}");
+        assert_eq!(table.nrows(), numbers.len() as u64);
+        table.append(columns()).unwrap();
+        let mut rows = table.appender().unwrap();
+        (0..3).for_each(|_| rows.append(columns()).unwrap());
+        rows.finish().unwrap();
+        let table = CTable::from_cframe(table.to_cframe().unwrap()).unwrap();
+        for name in names {
+            match kind(name) {
+                ItemKind::Int64 => {
+                    assert!(table.read::<i64>(name, ..).unwrap() == numbers.repeat(5), "{name}");
+                }
+                _ => {
+                    let found = table.texts(name, ..).unwrap();
+                    let expected = texts.iter().cycle().take(5 * texts.len());
+                    assert!(found.iter().flatten().eq(expected), "{name}");
+                }
+            }
+        }
+    }
 }
