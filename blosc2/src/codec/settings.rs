@@ -4,7 +4,7 @@ use std::thread;
 
 use blosc2_format::chunk::SplitMode;
 
-use crate::closures::{BoxError, ChunkBlock, ChunkFilter};
+use crate::closures::{self, BoxError, ChunkBlock, ChunkFilter};
 use crate::codec::installed;
 #[cfg(feature = "dynamic-plugins")]
 use crate::codec::plugins::PluginParams;
@@ -53,6 +53,19 @@ impl Threads {
     /// Returns the number of threads.
     pub fn count(self) -> usize {
         usize::from(self.0.unsigned_abs())
+    }
+
+    /// Returns the number of threads that a caller of this crate may use: [`count`](Self::count), but 1 inside a
+    /// user-defined codec or filter and inside other closures of this crate. The other threads may be waiting for the
+    /// closure. Use it to divide calls of this crate among threads.
+    ///
+    /// ```
+    /// use blosc2::Threads;
+    ///
+    /// assert_eq!(Threads::new(4).available(), 4);
+    /// ```
+    pub fn available(self) -> usize {
+        closures::threads(self.0).unsigned_abs().into()
     }
 
     /// The number of threads, for work on threads of this crate.

@@ -16,8 +16,8 @@ use crate::ndarray::{Arithmetic, NDArray, NDArrayBuilder, parallel};
 use crate::{Doing, Error, ErrorKind, Result, Threads};
 
 const MULTIPLY: &str = "multiply arrays";
-/// The summed items that are multiplied together, if there are as many. With few items, the result is loaded and stored
-/// more often than it is computed.
+/// The minimum number of summed items that are multiplied at once, if the arrays have as many. With fewer items, most of
+/// the time is spent on loading and storing the result.
 const LEAST: u64 = 256;
 
 impl NDArrayBuilder {
@@ -181,7 +181,8 @@ fn multiply<T: Arithmetic>(
                 if size(rows) <= size(columns) { (rows, columns) } else { (columns, rows) };
             axis(one).or(axis(other)).or(axis(batch))
         };
-        // The summed items of a part of each array, if the memory allows it. In a small memory, the parts are squares.
+        // The summed items of a part of each array, if the memory allows it. If the memory is small, each
+        // part has about as many summed items as rows and columns.
         let least = LEAST.min((room / 3).isqrt());
         let least = blocks.map(|block| block.max(least).min(len_of(sums, 1)));
         let sides = grown(new.geometry.chunk_shape(), next, |sides| {
@@ -193,7 +194,7 @@ fn multiply<T: Arithmetic>(
         let left = room.saturating_sub(len);
         let divided = divided_steps(sums, &grids, long, lines, least, left);
         let (steps, short_steps) = divided.unwrap_or_else(|| {
-            // Both arrays have the same steps. They take no more memory than the result does, unless there is more.
+            // Both arrays have the same steps. They take no more memory than the result does, unless more is free.
             let both = lines[0].saturating_add(lines[1]);
             let most = (left / both).max(least[long].min(len / both)).max(1);
             let steps = steps(sums, &grids, long, most);

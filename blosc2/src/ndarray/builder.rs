@@ -24,7 +24,7 @@ use super::shape::{meta_of, stored_shape, stored_sizes};
 use super::transfer::{Given, ItemSource, RawItems};
 use super::view::{ItemType, NDArrayView};
 use super::{NDArray, NUMPY_FORMAT, cut};
-use crate::closures::{self, BoxError};
+use crate::closures::BoxError;
 use crate::codec::params::{Purpose, Resolved};
 use crate::dtype::{Kind, MAX_TEXT_LEN};
 use crate::item::element::{Element, bytes_of};
@@ -745,7 +745,7 @@ impl NDArrayBuilder {
 
     pub(crate) fn threads(&self) -> usize {
         let threads = self.options.cparams.as_ref().map_or(Threads::ONE, |params| params.threads);
-        closures::threads(threads.for_any()).unsigned_abs().into()
+        threads.available()
     }
 
     /// The directory for temporary files: that of the target, if the target is a path.

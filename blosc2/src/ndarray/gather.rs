@@ -13,7 +13,6 @@ use super::plan::ChunkPlan;
 use super::selection::AxisVec;
 use super::{Pooled, parallel};
 use crate::chunk::decoder::{Decoder, nan};
-use crate::closures;
 use crate::schunk::{Fetched, Reading, Wanted};
 use crate::support::memory::{Target, resize};
 use crate::{ChunkRef, DParams, Doing, Error, ErrorKind, Result, SChunk, Threads};
@@ -84,7 +83,7 @@ impl Readers {
         let geometry = plan.geometry();
         let nchunks = plan.nchunks();
         schunk.allow_scratch(plan.most_blocks().saturating_mul(PLANNED)).doing(READ)?;
-        let mut threads: usize = closures::threads(threads.for_any()).unsigned_abs().into();
+        let mut threads = threads.available();
         if threads > 1 && nchunks < CHUNKS_PER_THREAD {
             let blocks = plan.nblocks() as usize;
             let worthwhile = blocks.saturating_mul(geometry.block_len()) / WORTHWHILE;

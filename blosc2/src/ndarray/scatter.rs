@@ -14,7 +14,7 @@ use super::ranges::{extent, part_of};
 use super::region::Region;
 use super::{Change, NDArray, Pooled, parallel};
 use crate::chunk::encoder::Encoder;
-use crate::closures::{self, ChunkPlace};
+use crate::closures::ChunkPlace;
 use crate::gate::Gate;
 use crate::schunk::Reading;
 use crate::support::memory::{Target, resize};
@@ -59,7 +59,7 @@ impl ChunkWriters {
         geometry: &'a Geometry,
         count: usize,
     ) -> Result<Team<'a>> {
-        let threads = closures::threads(schunk.encoding_threads().for_any()).unsigned_abs().into();
+        let threads = schunk.encoding_threads().available();
         // A single chunk uses all threads.
         let inner = if count == 1 { Threads::new(threads) } else { Threads::ONE };
         let mut pool = self.0.lock();

@@ -27,7 +27,7 @@ use crate::{EmbedStore, ItemKind, ItemType, TreeStore};
 
 /// Maximum rows by which the room for rows grows at once, as in Python.
 const MAX_GROWTH: u64 = 1 << 20;
-/// Rows of fewer bytes are written by one thread.
+/// If the appended rows have fewer bytes, one column after the other is written.
 const MIN_BYTES: u64 = 1 << 20;
 /// The entry of a schema with the number of rows.
 const NROWS: &str = "n_rows";
@@ -234,8 +234,8 @@ impl CTable {
     /// [parameters](ItemType::cparams). Files do not store the number. `threads` is a number or a [`Threads`] value; see
     /// [`CParams::threads`](blosc2::CParams::threads).
     ///
-    /// Appended rows of at least 1 MiB are written to several columns at the same time. The order of the blocks in a chunk,
-    /// and therefore the bytes of a file, can differ from one run to the next.
+    /// Appended rows of at least 1 MiB are written to several columns at the same time. With several threads, the order of
+    /// the blocks in a chunk can differ from one run to the next.
     ///
     /// ```
     /// use blosc2::Threads;
@@ -495,13 +495,13 @@ impl CTable {
             let batch_rows: Vec<_> = (0..rows.len()).map(|index| self.batch_rows(index)).collect();
             let columns = self.columns.iter_mut().zip(rows).zip(batch_rows);
             let columns = columns.filter(|((_, encoded), _)| is_in_place(encoded) == in_place);
-            let nbytes: u64 = rows.iter().map(|encoded| encoded.nbytes()).sum();
-            let threads = if nbytes < MIN_BYTES {
-                Threads::ONE
-            } else {
-                self.parts.threads.unwrap_or_default()
-            };
-            each_on(threads, columns.collect(), |((column, encoded), batch_rows)| {
+            let columns: Vec<_> = columns.collect();
+            let mut threads = self.parts.threads.unwrap_or_default().available();
+            let nbytes = |((_, encoded), _): &((_, &&Encoded<'_>), _)| encoded.nbytes();
+            if threads > 1 && columns.iter().map(nbytes).sum::<u64>() < MIN_BYTES {
+                threads = 1;
+            }
+            each_on(threads, columns, |((column, encoded), batch_rows)| {
                 let stored = column.stored.get_mut().expect("the column was opened");
                 stored.append(start, encoded, batch_rows, capacity)
             })?;

@@ -1,10 +1,10 @@
 //! Appenders of tables, compared with single appends; and what is left after errors, drops and deaths of the program.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use blosc2::user_defined::FilterBlock;
-use blosc2::{CParams, ErrorKind, Filter, Value};
+use blosc2::{CParams, ErrorKind, Filter, Threads, Value};
 use blosc2_store::{CTable, Data, ItemKind, ItemType, Row, Schema, TableAppender, TreeStore};
 
 use crate::common::{Rng, repeats};
@@ -293,4 +293,33 @@ fn columns_are_written_on_several_threads() {
             }
         }
     }
+}
+
+/// A filter that appends to a table uses one thread, so that the limit on nested calls holds.
+#[test]
+fn nested_appends_are_limited() {
+    fn append(filter: Filter) -> blosc2::Result<()> {
+        let column = || ItemType::from(ItemKind::Int64).cparams(CParams::new().filters(&[filter]));
+        let schema = Schema::new().column("a", column()).column("b", column());
+        let mut table = CTable::in_memory(&schema)?;
+        table.set_threads(2)?;
+        let numbers = vec![1i64; 70_000];
+        table.append(["a", "b"].map(|name| (name, Data::items(&numbers))))
+    }
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    static FILTER: OnceLock<Filter> = OnceLock::new();
+    let forward = |block: &mut FilterBlock<'_>| {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(Threads::new(2).available(), 1);
+        let input = block.input();
+        block.output().copy_from_slice(input);
+        append(*FILTER.get().unwrap()).map_err(Into::into)
+    };
+    let backward = |_: &mut FilterBlock<'_>| Ok(());
+    let filter = Filter::register(233, "nested", (forward, backward)).unwrap();
+    FILTER.set(filter).unwrap();
+    let error = append(filter).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Callback, "{error}");
+    // The first append has two columns, each with two threads.
+    assert!(CALLS.load(Ordering::Relaxed) <= 4 * 33, "{CALLS:?}");
 }
