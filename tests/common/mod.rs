@@ -3,6 +3,7 @@
 // Each test file uses a part of this.
 #![allow(dead_code)]
 
+pub(crate) mod counting;
 pub(crate) mod measure;
 pub(crate) mod mutants;
 pub(crate) mod round_trip;

@@ -57,7 +57,7 @@ impl Threads {
 
     /// Returns the number of threads that a caller of this crate may use: [`count`](Self::count), but 1 inside a
     /// user-defined codec or filter and inside other closures of this crate. The other threads may be waiting for the
-    /// closure. Use it to divide calls of this crate among threads.
+    /// closure. [`for_each`](Self::for_each) uses this number.
     ///
     /// ```
     /// use blosc2::Threads;
@@ -66,11 +66,6 @@ impl Threads {
     /// ```
     pub fn available(self) -> usize {
         closures::threads(self.0).unsigned_abs().into()
-    }
-
-    /// The number of threads, for work on threads of this crate.
-    pub(crate) fn for_any(self) -> i16 {
-        self.0
     }
 
     /// The number of threads that is passed to C.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::{fmt, ptr};
 
 use super::space::{Layout, Space};
-use crate::closures::{self, BoxError, Title, run_here};
+use crate::closures::{BoxError, Title, run_here};
 use crate::ndarray::NDArray;
 use crate::ndarray::boxes::{BoxReader, Readings, Sources};
 use crate::ndarray::places::len_in_memory;
@@ -66,8 +66,7 @@ impl<'a> Context<'a> {
                 .map(|input| input.view.array().schunk().dparams().threads)
                 .unwrap_or_default()
         };
-        let threads = threads.unwrap_or_else(default).for_any();
-        let threads = closures::threads(threads).unsigned_abs().into();
+        let threads = threads.unwrap_or_else(default).available();
         let readings = Readings::new(inputs.iter().map(|input| input.view.array()))?;
         Ok(Self { inputs, readings, threads })
     }

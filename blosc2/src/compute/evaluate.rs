@@ -83,13 +83,12 @@ impl<S: Source<Item: Element>> LazyExpr<S> {
         let (mut slabs, mut rest) = (Vec::new(), items);
         for span in spans.iter() {
             let (slab, others) = rest.split_at_mut(len_of_box(&span.ranges) as usize);
-            slabs.push(Mutex::new((span, slab)));
+            slabs.push((span, slab));
             rest = others;
         }
         let worker = || Ok(Worker::new(&self.source, Access::new(context, &[], &[])));
-        parallel::each(context.threads, slabs.len(), worker, |worker, number| {
-            let (span, to) = &mut *slabs[number].lock();
-            worker.each_box(span, <[_]>::to_vec, |ranges, found| {
+        parallel::each_item(context.threads, slabs, worker, |worker, _, (span, to)| {
+            worker.each_box(&span, <[_]>::to_vec, |ranges, found| {
                 match found {
                     Found::Repeated(item) => {
                         let (at, shape) = place_in(ranges, &span.ranges);

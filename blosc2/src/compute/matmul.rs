@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use parking_lot::Mutex;
-
 use super::source::Items;
 use crate::item::element::{bytes_of, zeroed};
 use crate::ndarray::boxes::Readings;
@@ -181,8 +179,8 @@ fn multiply<T: Arithmetic>(
                 if size(rows) <= size(columns) { (rows, columns) } else { (columns, rows) };
             axis(one).or(axis(other)).or(axis(batch))
         };
-        // The summed items of a part of each array, if the memory allows it. If the memory is small, each
-        // part has about as many summed items as rows and columns.
+        // The summed items of a part of each array, if the memory allows it. If the memory is small, each part has
+        // about as many summed items as rows and columns.
         let least = LEAST.min((room / 3).isqrt());
         let least = blocks.map(|block| block.max(least).min(len_of(sums, 1)));
         let sides = grown(new.geometry.chunk_shape(), next, |sides| {
@@ -196,7 +194,7 @@ fn multiply<T: Arithmetic>(
         let (steps, short_steps) = divided.unwrap_or_else(|| {
             // Both arrays have the same steps. They take no more memory than the result does, unless more is free.
             let both = lines[0].saturating_add(lines[1]);
-            let most = (left / both).max(least[long].min(len / both)).max(1);
+            let most = (left / both).max(least[long].min(len / both));
             let steps = steps(sums, &grids, long, most);
             (steps.clone(), steps)
         });
@@ -242,24 +240,18 @@ fn multiply<T: Arithmetic>(
                         for (number, items) in items.chunks_mut(part * n).enumerate() {
                             let row = at as usize * m + number * part;
                             let other = (other as usize * b_k + b_from) * n;
-                            parts.push(Mutex::new((items, row * a_k + a_from, other)));
+                            parts.push((items, row * a_k + a_from, other));
                         }
                         next_index(&mut index, batch);
                     }
                     done += k;
-                    parallel::each(
+                    parallel::each_item(
                         threads,
-                        parts.len(),
+                        parts,
                         || Ok(()),
-                        |(), number| {
-                            let (items, at, other) = &mut *parts[number].lock();
+                        |(), _, (items, at, other)| {
                             let rows = items.len() / n;
-                            T::multiply(
-                                items,
-                                (&a[*at..], a_k),
-                                &b[*other..][..k * n],
-                                [rows, k, n],
-                            );
+                            T::multiply(items, (&a[at..], a_k), &b[other..][..k * n], [rows, k, n]);
                             Ok(())
                         },
                     )
@@ -287,7 +279,7 @@ fn divided_steps(
     if most < least[long] {
         return None;
     }
-    let steps = steps(sums, grids, long, most.max(1));
+    let steps = steps(sums, grids, long, most);
     let mut parts = steps.clone();
     let first = parts.first_mut()?;
     let inner = len_of(&steps[1..], 1).max(1);
@@ -319,7 +311,7 @@ fn steps(sums: &[u64], grids: &[Vec<Grid>; 2], long: usize, left: u64) -> Vec<u6
     let candidates = [
         units(sums, &both, |grid| grid.chunk),
         units(sums, &both, |grid| grid.block),
-        units(sums, &both[long..][..1], |grid| grid.block),
+        units(sums, &[both[long]], |grid| grid.block),
     ];
     let Some(mut steps) = candidates.into_iter().find(|units| len_of(units, 1) <= left) else {
         return sides_of(sums, left);

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::{iter, mem, ptr};
 
 use blosc2_format::b2nd::Geometry;
-use parking_lot::Mutex;
 
 use super::gather::{self, READ};
 use super::places::{Sink, len_of};
 use super::plan::{Items, Plan};
-use super::ranges::{Place, Ranges, copy_box, extent, place_in, runs_of, whole};
+use super::ranges::{Place, Ranges, copy_from_box, extent, runs_of, whole};
 use super::region::Region;
 use super::view::NDArrayView;
 use super::{NDArray, NUMPY_FORMAT, parallel};
@@ -323,10 +322,7 @@ impl<'a> BoxReader<'a> {
     ) -> Result<()> {
         match &self.held {
             Some((held, items)) => {
-                let (extent, from) = (extent(ranges), place_in(ranges, held));
-                let own = (vec![0; extent.len()], extent.clone());
-                let to = (bytes, place.unwrap_or(&own));
-                copy_box(&extent, self.view.part().len, (items, &from), to);
+                copy_from_box(items, self.view.part().len, (ranges, held), (bytes, place));
                 Ok(())
             }
             None => self.read_on(1, ranges, place, bytes),
@@ -348,19 +344,11 @@ impl<'a> BoxReader<'a> {
     ) -> Result<()> {
         match self.shape {
             Some(shape) => self.read_reshaped(threads, shape, ranges, bytes),
-            None => self.read_stored(threads, ranges, place, bytes),
+            None => {
+                let from = (self.reading, &NOTHING_FETCHED);
+                self.view.read_box(Threads::new(threads), from, ranges, place, bytes)
+            }
         }
-    }
-
-    fn read_stored(
-        &self,
-        threads: usize,
-        ranges: &[Range<u64>],
-        place: Option<&Place>,
-        bytes: &mut [u8],
-    ) -> Result<()> {
-        let from = (self.reading, &NOTHING_FETCHED);
-        self.view.read_box(Threads::new(threads), from, ranges, place, bytes)
     }
 
     /// Reads a box of another shape. It consists of boxes of the view, which are read together in groups: from one larger
@@ -374,10 +362,14 @@ impl<'a> BoxReader<'a> {
     ) -> Result<()> {
         let (own, typesize) = (self.view.shape(), self.view.part().len);
         let len_of = |ranges: &[Range<u64>]| len_of(&extent(ranges), typesize);
+        let read = |threads: usize, ranges: &[Range<u64>], bytes: &mut [u8]| {
+            let from = (self.reading, &NOTHING_FETCHED);
+            self.view.read_box(Threads::new(threads), from, ranges, None, bytes)
+        };
         let most = (2 * bytes.len() as u64).clamp(LEAST_LARGER_BOX, MOST_LARGER_BOX);
         let (mut boxes, mut rest) = (boxes_of(&own, shape, ranges).peekable(), bytes);
         while let Some(mut larger) = boxes.peek().cloned() {
-            let (group, mut count, mut len, mut nblocks) = (boxes.clone(), 0, 0, 0);
+            let (group, mut count, mut len) = (boxes.clone(), 0, 0);
             while let Some(part) = boxes.peek() {
                 let union: Ranges = larger
                     .iter()
@@ -389,18 +381,19 @@ impl<'a> BoxReader<'a> {
                     break;
                 }
                 (larger, count, len) = (union, count + 1, union_needs);
-                nblocks += self.nblocks(part)?;
                 boxes.next();
             }
+            let parts = group.take(count);
             let (to, others) = mem::take(&mut rest).split_at_mut(len as usize);
             rest = others;
             if len_of(&larger) == len {
                 // The boxes follow each other in it.
-                self.read_stored(threads, &larger, None, to)?;
+                read(threads, &larger, to)?;
                 continue;
             }
+            let nblocks = parts.clone().map(|part| self.nblocks(&part)).sum::<Result<u64>>()?;
             let mut left = to;
-            let mut parts = group.take(count).map(|part| {
+            let mut parts = parts.map(|part| {
                 let (to, others) = mem::take(&mut left).split_at_mut(len_of(&part) as usize);
                 left = others;
                 (part, to)
@@ -409,28 +402,22 @@ impl<'a> BoxReader<'a> {
                 let mut items = Vec::new();
                 self.view.read_to(Threads::new(threads), self.reading, &larger, &mut items)?;
                 for (part, to) in parts {
-                    let size = extent(&part);
-                    let place = (vec![0; size.len()], size.clone());
-                    let from = (&items[..], &place_in(&part, &larger));
-                    copy_box(&size, typesize, from, (to, &place));
+                    copy_from_box(&items, typesize, (&part, &larger), (to, None));
                 }
                 continue;
             }
             loop {
-                let some: Vec<_> = parts.by_ref().take(PARTS).map(Mutex::new).collect();
+                let some: Vec<_> = parts.by_ref().take(PARTS).collect();
                 if some.is_empty() {
                     break;
                 }
                 // A part is read by one thread, if there are enough of them.
                 let (outer, inner) = if some.len() < threads { (1, threads) } else { (threads, 1) };
-                parallel::each(
+                parallel::each_item(
                     outer,
-                    some.len(),
+                    some,
                     || Ok(()),
-                    |(), number| {
-                        let (ranges, to) = &mut *some[number].lock();
-                        self.read_stored(inner, ranges, None, to)
-                    },
+                    |(), _, (ranges, to)| read(inner, &ranges, to),
                 )?;
             }
         }

@@ -8,7 +8,7 @@ use std::thread;
 use parking_lot::{Condvar, Mutex};
 
 use crate::support::helpers;
-use crate::{Error, Result};
+use crate::{Error, Result, Threads};
 
 /// The work of a thread, which owns its scratch.
 type Work<'a, R> = Box<dyn FnMut(usize) -> Result<R> + 'a>;
@@ -26,6 +26,48 @@ pub(crate) fn each<S>(
         return (0..count).try_for_each(of_thread(&scratch, &work));
     }
     each_on(threads, count, &|| Box::new(of_thread(&scratch, &work)))
+}
+
+/// Calls `work` for each item and its number. Each item is used by one thread; see [`each`].
+pub(crate) fn each_item<S, T: Send>(
+    threads: usize,
+    items: impl IntoIterator<Item = T>,
+    scratch: impl Fn() -> Result<S> + Sync,
+    work: impl Fn(&mut S, usize, T) -> Result<()> + Sync,
+) -> Result<()> {
+    let items: Vec<_> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+    each(threads, items.len(), scratch, |scratch, number| {
+        let item = items[number].lock().take();
+        // Each number occurs once.
+        item.map_or(Ok(()), |item| work(scratch, number, item))
+    })
+}
+
+impl Threads {
+    /// Calls `work` for each item, on up to this number of threads, which all arrays share. Inside a user-defined codec or
+    /// filter and inside other closures of this crate, the calls are on the calling thread.
+    ///
+    /// For calls of this crate for different objects.
+    ///
+    /// ```
+    /// use blosc2::{CParams, SChunk, Threads};
+    ///
+    /// let params = CParams::new();
+    /// let mut schunks = [SChunk::in_memory::<u8>(&params)?, SChunk::in_memory::<u8>(&params)?];
+    /// Threads::auto().for_each(&mut schunks, |schunk| schunk.append(&[1u8, 2, 3]))?;
+    /// assert_eq!(schunks[1].nbytes(), 3);
+    /// # Ok::<(), blosc2::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The error of the first item for which a call failed. After an error, no further call starts.
+    pub fn for_each<T: Send>(
+        self,
+        items: impl IntoIterator<Item = T>,
+        work: impl Fn(T) -> Result<()> + Sync,
+    ) -> Result<()> {
+        each_item(self.available(), items, || Ok(()), |(), _, item| work(item))
+    }
 }
 
 /// [`each`] on several threads. This function is compiled once for all kinds of work.

@@ -156,7 +156,7 @@ fn rows<'a>(
 
 /// Copies the items of a box of the sizes `extent` from its place in one array to its place in another array. An item
 /// has `unit` values.
-pub(super) fn copy_box<T: Copy>(
+fn copy_box<T: Copy>(
     extent: &[u64],
     unit: usize,
     (from, (from_at, from_shape)): (&[T], &Place),
@@ -182,6 +182,19 @@ pub(crate) fn copy_part<T: Copy>(
     let extent = extent(part);
     let own = (vec![0; extent.len()], extent.clone());
     copy_box(&extent, unit, (items, &own), (to, &place_in(part, whole)));
+}
+
+/// Copies the items of a part of a box from their places among the items of the box. With a place, the items are copied
+/// to a larger box. An item has `unit` values.
+pub(super) fn copy_from_box<T: Copy>(
+    items: &[T],
+    unit: usize,
+    (part, whole): (&[Range<u64>], &[Range<u64>]),
+    (to, place): (&mut [T], Option<&Place>),
+) {
+    let extent = extent(part);
+    let own = (vec![0; extent.len()], extent.clone());
+    copy_box(&extent, unit, (items, &place_in(part, whole)), (to, place.unwrap_or(&own)));
 }
 
 /// Copies items of the shape `own` to memory for items of the shape to which they are broadcast. An item has `unit`

@@ -205,14 +205,11 @@ impl Team<'_> {
             });
         }
         let part = (total / len).div_ceil(threads) * len;
-        let parts = scratch.chunk.chunks_mut(part).map(Mutex::new);
-        let parts: Vec<Mutex<&mut [u8]>> = parts.collect();
-        parallel::each(
+        parallel::each_item(
             threads,
-            parts.len(),
+            scratch.chunk.chunks_mut(part),
             || Ok(()),
-            |(), index| {
-                let mut target = parts[index].lock();
+            |(), index, target| {
                 let start = index * part;
                 let range = start..start + target.len();
                 let needed = Some(std::slice::from_ref(&range));
@@ -301,29 +298,24 @@ impl Team<'_> {
         let geometry = self.geometry;
         self.zeros(scratch)?;
         let chunk = geometry.chunk_box(number as u64);
-        let blocks = scratch.chunk.chunks_exact_mut(geometry.block_len()).map(Mutex::new);
-        let blocks: Vec<Mutex<&mut [u8]>> = blocks.collect();
-        let threads = self.threads / self.count;
-        parallel::each(
-            threads,
-            blocks.len(),
+        parallel::each_item(
+            self.threads / self.count,
+            scratch.chunk.chunks_exact_mut(geometry.block_len()),
             || Ok(Vec::new()),
-            |bytes, number| {
+            |bytes, number, block| {
                 let ranges = geometry.block_box(&chunk, number as u64);
-                let mut block = blocks[number].lock();
                 if ranges.iter().any(Range::is_empty) {
                     return Ok(());
                 }
                 let whole = ranges.iter().zip(geometry.block_shape());
                 if whole.into_iter().all(|(range, side)| range.end - range.start == *side) {
-                    return fill(&ranges, &mut block);
+                    return fill(&ranges, block);
                 }
                 self.with_source(&ranges, bytes, fill, |source, plan| {
-                    source.get(&plan.block(0), &mut block);
+                    source.get(&plan.block(0), block);
                 })
             },
         )?;
-        drop(blocks);
         Ok(Data::Scratch)
     }
 

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::{iter, mem};
 
-use parking_lot::Mutex;
-
 use super::boxes::Readings;
 use super::copy::numbers_of;
 use super::index::position_of;
@@ -181,14 +179,12 @@ impl NDArrayBuilder {
                 if size / chunk > SCANS {
                     let count = bytes.len() / typesize;
                     sorted.resize_with(count.div_ceil(part), Vec::new);
-                    let orders: Vec<_> = sorted.iter_mut().map(Mutex::new).collect();
-                    parallel::each(
+                    parallel::each_item(
                         threads,
-                        orders.len(),
+                        &mut sorted,
                         || Ok(()),
-                        |(), at| {
+                        |(), at, order| {
                             let numbers = at * part..count.min((at + 1) * part);
-                            let order = &mut *orders[at].lock();
                             reserve(order, numbers.len()).doing(TAKE)?;
                             order.extend(numbers.map(|number| {
                                 (positions[place_of(number, &sizes, &position_steps, None)], number)
@@ -228,14 +224,11 @@ impl NDArrayBuilder {
                         let stop = start + side - (start + offset) % chunk % side;
                         from[axis] = start..end.min(stop);
                         view.read_to(all_threads, readings.of(view.array), &from, &mut items)?;
-                        let parts = bytes.chunks_mut(part * typesize).map(Mutex::new);
-                        let parts: Vec<_> = parts.collect();
-                        parallel::each(
+                        parallel::each_item(
                             threads,
-                            parts.len(),
+                            bytes.chunks_mut(part * typesize),
                             || Ok(()),
-                            |(), number| {
-                                let to = &mut *parts[number].lock();
+                            |(), number, to| {
                                 match sorted.get(number) {
                                     Some(order) => pick(&items, &from, order, to),
                                     None => copy(&items, &from, number * part, to),

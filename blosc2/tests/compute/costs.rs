@@ -1,32 +1,14 @@
 //! The number of blocks of the sources that operations decompress.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use blosc2::compute::zip;
-use blosc2::user_defined::{BoxError, FilterBlock, UserFilter};
 use blosc2::{
     AxisSelection, CParams, Filter, NDArray, NDArrayBuilder, NDArrayView, Selection, Threads, npy,
 };
 
+use crate::common::counting::counting_filter;
 use crate::creation::METHODS;
-
-/// Counts the blocks that are decompressed.
-struct Counting(Arc<AtomicU64>);
-
-impl UserFilter for Counting {
-    fn forward(&self, block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
-        let input = block.input();
-        block.output().copy_from_slice(input);
-        Ok(())
-    }
-
-    fn backward(&self, block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        self.forward(block)
-    }
-}
 
 /// Creates an array from a row, and from a table with as many items.
 type Create = fn(NDArrayBuilder, NDArrayView<'_>, NDArrayView<'_>) -> blosc2::Result<NDArray>;
@@ -250,21 +232,14 @@ const USES: [(&str, f64, Use); 32] = [
 
 #[test]
 fn uses_decompress_blocks_few_times() {
-    let count = Arc::new(AtomicU64::new(0));
-    let filter = Filter::register(231, "count-uses", Counting(Arc::clone(&count))).unwrap();
+    let (filter, blocks) = counting_filter(231);
     let mut failed = Vec::new();
     for scale in [1, 4] {
         for (name, most, work) in USES {
-            let len = UNIT * scale;
-            let mut table = NDArray::builder()
-                .chunk_shape((16, 64))
-                .block_shape((8, 32))
-                .cparams(CParams::new().filters(&[filter]))
-                .from_fn([len / COLUMNS, COLUMNS], |[at, column]| item(at * COLUMNS + column))
-                .unwrap();
-            count.store(0, Ordering::Relaxed);
+            let mut table = table(UNIT * scale, filter);
+            blocks.take();
             work(&mut table).unwrap();
-            let found = count.load(Ordering::Relaxed) as f64 / (BLOCKS * scale) as f64;
+            let found = blocks.take() as f64 / (BLOCKS * scale) as f64;
             if found > most {
                 failed.push(format!("{name}, scale {scale}: {found} > {most}"));
             }
@@ -273,34 +248,37 @@ fn uses_decompress_blocks_few_times() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
+/// Rows of [`COLUMNS`] items.
+fn table(len: u64, filter: Filter) -> NDArray {
+    NDArray::builder()
+        .chunk_shape((16, 64))
+        .block_shape((8, 32))
+        .cparams(CParams::new().filters(&[filter]))
+        .from_fn([len / COLUMNS, COLUMNS], |[at, column]| item(at * COLUMNS + column))
+        .unwrap()
+}
+
 fn item(at: u64) -> i64 {
     (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as i64
 }
 
 #[test]
 fn operations_decompress_blocks_few_times() {
-    let count = Arc::new(AtomicU64::new(0));
-    let filter = Filter::register(230, "count", Counting(Arc::clone(&count))).unwrap();
-    let cparams = CParams::new().filters(&[filter]);
+    let (filter, blocks) = counting_filter(230);
     let mut failed = Vec::new();
     for scale in [1, 4] {
         let len = UNIT * scale;
-        let row = row_builder().cparams(&cparams).from_fn([len], |[at]| item(at)).unwrap();
-        let table = NDArray::builder()
-            .chunk_shape((16, 64))
-            .block_shape((8, 32))
-            .cparams(&cparams)
-            .from_fn([len / COLUMNS, COLUMNS], |[at, column]| item(at * COLUMNS + column))
-            .unwrap();
+        let cparams = CParams::new().filters(&[filter]);
+        let row = row_builder().cparams(cparams).from_fn([len], |[at]| item(at)).unwrap();
+        let table = table(len, filter);
         for (name, operands, most, create) in OPERATIONS {
             for threads in [1, 2] {
                 let to = NDArray::builder()
                     .cparams(CParams::new().threads(Threads::new(threads)))
                     .max_memory(MEMORY);
-                count.store(0, Ordering::Relaxed);
+                blocks.take();
                 create(to, row.view(), table.view()).unwrap();
-                let found =
-                    count.load(Ordering::Relaxed) as f64 / (BLOCKS * scale * operands) as f64;
+                let found = blocks.take() as f64 / (BLOCKS * scale * operands) as f64;
                 if found > most {
                     failed.push(format!(
                         "{name}, scale {scale}, {threads} threads: {found} > {most}"

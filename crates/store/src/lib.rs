@@ -114,8 +114,6 @@ mod object;
 mod object_array;
 #[cfg(feature = "c")]
 mod operands;
-#[cfg(feature = "c")]
-mod parallel;
 mod ranges;
 #[cfg(feature = "c")]
 mod search_indexes;

@@ -19,9 +19,8 @@ use super::schema;
 use super::spec::{Grid, MAKE, Part, Schema, check_names, new_column, parts};
 use super::summary::{EPOCH, INDEXES, Kept};
 use super::{CTable, Leaves, OPEN, WRITE, json};
-use crate::item_type::{BATCH_ROWS, row_size};
+use crate::item_type::row_size;
 use crate::limits::copy_or_new;
-use crate::parallel::each_on;
 use crate::tag::{Doing, Fault, error, reserve_rows};
 use crate::{EmbedStore, ItemKind, ItemType, TreeStore};
 
@@ -474,7 +473,7 @@ impl CTable {
         self.live.add(start..start + count, capacity)
     }
 
-    /// Writes the cells of rows that the mask does not have yet.
+    /// Writes the cells of rows that the mask does not have yet. The columns are open.
     fn append_cells(&mut self, rows: &[&Encoded<'_>], start: u64, capacity: u64) -> Result<()> {
         let is_in_place = |encoded: &Encoded<'_>| {
             matches!(encoded.cells, Cells::Items { .. } | Cells::Codes { .. })
@@ -490,27 +489,26 @@ impl CTable {
                 if is_in_place(encoded) == in_place && encoded.nulls.is_some() {
                     self.add_mask(index)?;
                 }
-                self.open_column(index)?;
             }
-            let batch_rows: Vec<_> = (0..rows.len()).map(|index| self.batch_rows(index)).collect();
-            let columns = self.columns.iter_mut().zip(rows).zip(batch_rows);
-            let columns = columns.filter(|((_, encoded), _)| is_in_place(encoded) == in_place);
+            let columns = self.columns.iter_mut().zip(rows);
+            let columns = columns.filter(|(_, encoded)| is_in_place(encoded) == in_place);
             let columns: Vec<_> = columns.collect();
-            let mut threads = self.parts.threads.unwrap_or_default().available();
-            let nbytes = |((_, encoded), _): &((_, &&Encoded<'_>), _)| encoded.nbytes();
-            if threads > 1 && columns.iter().map(nbytes).sum::<u64>() < MIN_BYTES {
-                threads = 1;
+            let mut threads = self.parts.threads.unwrap_or_default();
+            let nbytes = |(_, encoded): &(_, &&Encoded<'_>)| encoded.nbytes();
+            if threads.count() > 1 && columns.iter().map(nbytes).sum::<u64>() < MIN_BYTES {
+                threads = Threads::ONE;
             }
-            each_on(threads, columns, |((column, encoded), batch_rows)| {
-                let stored = column.stored.get_mut().expect("the column was opened");
+            threads.for_each(columns, |(column, encoded)| {
+                let batch_rows = column.batch_rows();
+                let stored = column.stored.get_mut().expect("the caller has opened all columns");
                 stored.append(start, encoded, batch_rows, capacity)
             })?;
-            for (column, encoded) in self.columns.iter().zip(rows) {
-                if let (Some(kept), Cells::Items { bytes, .. }, true) =
-                    (self.summaries.kept.get_mut(column.name()), &encoded.cells, in_place)
-                {
-                    kept.add(column, start, bytes, encoded.nulls.as_deref());
-                }
+        }
+        for (column, encoded) in self.columns.iter().zip(rows) {
+            if let (Some(kept), Cells::Items { bytes, .. }) =
+                (self.summaries.kept.get_mut(column.name()), &encoded.cells)
+            {
+                kept.add(column, start, bytes, encoded.nulls.as_deref());
             }
         }
         Ok(())
@@ -648,7 +646,7 @@ impl CTable {
                 self.summarize_again(index);
             }
             for index in 0..self.stored_len() {
-                let batch_rows = self.batch_rows(index);
+                let batch_rows = self.columns[index].batch_rows();
                 if let Some(stored) = self.columns[index].stored.get_mut() {
                     stored.compact(&self.live, batch_rows)?;
                 }
@@ -732,7 +730,7 @@ impl CTable {
         if encoded.nulls.is_some() {
             self.add_mask(index)?;
         }
-        let batch_rows = self.batch_rows(index);
+        let batch_rows = self.columns[index].batch_rows();
         let whole = places.len() as u64 == end;
         let filler = match self.columns[index].kind().has_items() || whole {
             true => None,
@@ -1307,16 +1305,6 @@ impl CTable {
             }
         };
         Ok(Encoded { rows, cells, nulls: None })
-    }
-
-    fn batch_rows(&self, index: usize) -> Option<u64> {
-        let column = &self.columns[index];
-        let rows = column.length("batch_rows");
-        match column.kind() {
-            // Python writes the pending rows of such a list as one batch.
-            ItemKind::List(_) => rows,
-            _ => rows.or(Some(BATCH_ROWS)),
-        }
     }
 
     /// The places of rows in the columns, in the order of the rows.

@@ -119,6 +119,17 @@ impl Column {
         self.spec.get(option).and_then(Value::as_u64)
     }
 
+    /// The rows of a batch; `None` if each append makes one batch.
+    #[cfg(feature = "c")]
+    pub(super) fn batch_rows(&self) -> Option<u64> {
+        let rows = self.length("batch_rows");
+        match self.kind() {
+            // Python writes the pending rows of such a list as one batch.
+            ItemKind::List(_) => rows,
+            _ => rows.or(Some(crate::item_type::BATCH_ROWS)),
+        }
+    }
+
     /// The dtype and the shape of the fixed-size items of a row; `None` if it has none.
     pub(super) fn items(&self) -> Option<(Dtype, &[u64])> {
         Some(match self.kind() {

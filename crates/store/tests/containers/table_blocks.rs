@@ -1,28 +1,11 @@
 //! The number of blocks of the columns that uses of a table decompress.
 
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use blosc2::user_defined::{BoxError, FilterBlock, UserFilter};
 use blosc2::{CParams, Filter, Value};
 use blosc2_store::{CTable, Comparison, Condition, Data, ItemKind, ItemType, Schema, SortOrder};
 
-/// Counts the blocks that are decompressed.
-struct Counting(Arc<AtomicU64>);
-
-impl UserFilter for Counting {
-    fn forward(&self, block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
-        let input = block.input();
-        block.output().copy_from_slice(input);
-        Ok(())
-    }
-
-    fn backward(&self, block: &mut FilterBlock<'_>) -> Result<(), BoxError> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        self.forward(block)
-    }
-}
+use crate::common::counting::counting_filter;
 
 const ROWS: u64 = 1 << 16;
 /// The rows of an append, and of a part that is read: those of a block of numbers.
@@ -145,12 +128,11 @@ fn texts_in_another_order(table: &mut CTable, name: &str) -> blosc2::Result<()> 
 
 #[test]
 fn uses_decompress_blocks_few_times() {
-    let count = Arc::new(AtomicU64::new(0));
-    let filter = Filter::register(230, "count", Counting(Arc::clone(&count))).unwrap();
+    let (filter, blocks) = counting_filter(230);
     let counted = |table: &mut CTable, work: &dyn Fn(&mut CTable) -> blosc2::Result<()>| {
-        count.store(0, Ordering::Relaxed);
+        blocks.take();
         work(table).unwrap();
-        count.load(Ordering::Relaxed) as f64
+        blocks.take() as f64
     };
     let (mut failed, mut before) = (Vec::new(), Vec::new());
     for scale in [1, 3] {
