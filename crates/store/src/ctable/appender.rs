@@ -56,7 +56,7 @@ const MAX_BYTES: u64 = 256 << 20;
 pub struct TableAppender<T: BorrowMut<CTable> = CTable> {
     /// `Some` until [`finish`](Self::finish) or [`into_inner`](Self::into_inner) returns it.
     table: Option<T>,
-    /// The collected rows of each column; empty before the first row.
+    /// The collected rows of each column. Their memory is used again; empty before the first row.
     rows: Vec<Encoded<'static>>,
     /// The memory that they take, in bytes.
     nbytes: u64,
@@ -138,14 +138,25 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
     ///
     /// Fails with the errors of [`CTable::append`].
     pub fn flush(&mut self) -> Result<()> {
+        self.write()?;
+        self.rows.clear();
+        Ok(())
+    }
+
+    /// Writes the collected rows, and keeps their memory for other rows.
+    fn write(&mut self) -> Result<()> {
         if self.pending() == 0 {
             return Ok(());
         }
         let (rows, stale) = (mem::take(&mut self.rows), mem::take(&mut self.stale));
         let written = self.table_mut().append_collected(&rows, &stale);
+        self.rows = rows;
         match written {
-            Ok(()) => self.nbytes = 0,
-            Err(_) => (self.rows, self.stale) = (rows, stale),
+            Ok(()) => {
+                self.rows.iter_mut().for_each(Encoded::clear);
+                self.nbytes = 0;
+            }
+            Err(_) => self.stale = stale,
         }
         written
     }
@@ -203,7 +214,7 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
         } else if whole > 0 {
             let old = (self.nbytes, self.stale.clone());
             self.keep(new, stale.clone())?;
-            if let Err(error) = self.flush() {
+            if let Err(error) = self.write() {
                 for rows in &mut self.rows {
                     rows.split_off(before as usize);
                 }
@@ -222,8 +233,11 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
         if new.first().is_none_or(|rows| rows.rows == 0) {
             return Ok(());
         }
-        for (rows, new) in self.rows.iter_mut().zip(&new) {
-            rows.reserve(new)?;
+        let reserved = self.rows.iter_mut().zip(&new).try_for_each(|(rows, new)| rows.reserve(new));
+        match reserved {
+            // The memory of rows that were written is too small.
+            Err(_) if self.pending() == 0 => self.rows.clear(),
+            reserved => reserved?,
         }
         self.nbytes += new.iter().map(Encoded::nbytes).sum::<u64>();
         self.stale.extend(stale);

@@ -82,6 +82,26 @@ impl<'a> Texts<'a> {
         self.offsets.to_mut().push(self.bytes.len() as i64);
     }
 
+    /// Whether each string is UTF-8, and has at most `max` bytes. The caller has checked the offsets.
+    pub(super) fn are_valid(&self, max: u64) -> bool {
+        let (first, last) = (self.offsets[0] as usize, self.offsets[self.len()] as usize);
+        let has_len = |ends: &[i64]| (ends[1] - ends[0]) as u64 <= max;
+        std::str::from_utf8(&self.bytes[first..last]).is_ok_and(|text| {
+            self.offsets.iter().all(|at| text.is_char_boundary(*at as usize - first))
+        }) && self.offsets.windows(2).all(has_len)
+    }
+
+    /// The same strings, without the bytes before the first one and after the last one.
+    pub(super) fn trimmed(mut self) -> Self {
+        let (first, last) = (self.offsets[0], self.offsets[self.len()]);
+        split(&mut self.bytes, last as usize);
+        if first != 0 {
+            self.bytes = split(&mut self.bytes, first as usize);
+            self.offsets.to_mut().iter_mut().for_each(|at| *at -= first);
+        }
+        self
+    }
+
     /// The same strings, in the same memory.
     pub(super) fn borrowed(&self) -> Texts<'_> {
         Texts { offsets: Cow::Borrowed(&self.offsets), bytes: Cow::Borrowed(&self.bytes) }
@@ -141,6 +161,20 @@ impl<'a> Encoded<'a> {
             }
             _ => unreachable!("the forms are the same"),
         }
+    }
+
+    /// Removes all rows, and keeps their memory.
+    pub(super) fn clear(&mut self) {
+        match &mut self.cells {
+            Cells::Items { bytes, .. } => bytes.to_mut().clear(),
+            Cells::Texts(texts) => {
+                texts.offsets.to_mut().truncate(1);
+                texts.bytes.to_mut().clear();
+            }
+            Cells::Codes { codes, .. } => codes.to_mut().clear(),
+            Cells::Values(values) => values.to_mut().clear(),
+        }
+        (self.rows, self.nulls) = (0, None);
     }
 
     /// Removes the rows from `at` on, and returns them.

@@ -92,19 +92,7 @@ fn encoded<'a>(
     let is_later = matches!((column.kind(), words), (ItemKind::Dictionary { .. }, None));
     let cells = match (column.kind(), words) {
         (ItemKind::Utf8, _) | (ItemKind::Dictionary { .. }, None) => {
-            let (mut offsets, mut bytes) = (Vec::with_capacity(rows + 1), Vec::new());
-            offsets.push(0);
-            let fill = match &column.nulls {
-                Nulls::Sentinel(Value::Str(text)) => text,
-                _ => "",
-            };
-            for text in texts(column, &cells, &nulls) {
-                let text = text?.unwrap_or(fill);
-                check_text(text.len() as u64)?;
-                bytes.extend_from_slice(text.as_bytes());
-                offsets.push(bytes.len() as i64);
-            }
-            Cells::Texts(Texts { offsets: offsets.into(), bytes: bytes.into() })
+            Cells::Texts(stored_texts(column, cells, &nulls)?)
         }
         (ItemKind::Dictionary { .. }, Some(words)) => {
             codes(column, texts(column, &cells, &nulls), words)?
@@ -187,15 +175,41 @@ fn texts<'a>(
     })
 }
 
+/// The strings of a string column as they are stored. Null rows get the null value, or are empty.
+fn stored_texts<'a>(column: &Column, cells: Cells<'a>, nulls: &[bool]) -> Result<Texts<'a>, Fault> {
+    let max = default_max_read(0);
+    let cells = match cells {
+        Cells::Texts(texts)
+            if !has_limits(column) && !nulls.contains(&true) && texts.are_valid(max) =>
+        {
+            return Ok(texts.trimmed());
+        }
+        cells => cells,
+    };
+    let (mut offsets, mut bytes) = (Vec::with_capacity(nulls.len() + 1), Vec::new());
+    offsets.push(0);
+    let fill = match &column.nulls {
+        Nulls::Sentinel(Value::Str(text)) => text,
+        _ => "",
+    };
+    for text in texts(column, &cells, nulls) {
+        let text = text?.unwrap_or(fill);
+        check_text(text.len() as u64, max)?;
+        bytes.extend_from_slice(text.as_bytes());
+        offsets.push(bytes.len() as i64);
+    }
+    Ok(Texts { offsets: offsets.into(), bytes: bytes.into() })
+}
+
 /// Converts the value of a row, which is not null, to its stored form.
 fn stored(column: &Column, row: usize, value: Value) -> Result<Value, Fault> {
     let stored = column.spec.stored(value);
     stored.map_err(|(kind, fault)| (kind, format!("row {row} is {fault}")))
 }
 
-/// Checks that readers with default limits can read a string of this length, however well it is compressed.
-fn check_text(len: u64) -> Result<(), Fault> {
-    let max = default_max_read(0);
+/// Checks that readers with default limits can read a string of this length, however well it is compressed: `max` is the
+/// limit of such readers.
+fn check_text(len: u64, max: u64) -> Result<(), Fault> {
     if len <= max {
         return Ok(());
     }
@@ -344,7 +358,8 @@ mod tests {
 
     #[test]
     fn strings_that_readers_refuse_are_not_written() {
-        assert_eq!(check_text(1 << 30), Ok(()));
-        assert_eq!(check_text((1 << 30) + 1).unwrap_err().0, ErrorKind::TooLarge);
+        let max = default_max_read(0);
+        assert_eq!(check_text(1 << 30, max), Ok(()));
+        assert_eq!(check_text((1 << 30) + 1, max).unwrap_err().0, ErrorKind::TooLarge);
     }
 }

@@ -21,7 +21,9 @@ fn batches_of_any_size_are_appended() {
         .column("word", nullable(word()))
         .column("coded", ItemType::from(word()).with("nullable", true).with("null_code", 1 << 20))
         .column("text", nullable(ItemKind::Utf8))
+        .column("plain", ItemKind::Utf8)
         .column("default", ItemType::from(ItemKind::Int8).with("default", 7));
+    let plain = |n: &i64| "é".repeat((n % 5) as usize) + &n.to_string();
     // Chunks of fewer rows than are written at once, and of more.
     for (seed, expected) in [1000u64, 100_000].into_iter().enumerate() {
         let mut rng = Rng(seed as u64);
@@ -36,6 +38,14 @@ fn batches_of_any_size_are_appended() {
             let nulls: Vec<bool> = part.iter().map(|n| n % 5 == 0).collect();
             let floats: Vec<f32> = part.iter().map(|n| *n as f32).collect();
             let has_nulls = rng.below(2) == 0;
+            // Strings in the middle of other bytes.
+            let (mut bytes, mut offsets) = (b"\xff".repeat(rng.below(3) as usize), Vec::new());
+            offsets.push(bytes.len() as i64);
+            for n in &part {
+                bytes.extend_from_slice(plain(n).as_bytes());
+                offsets.push(bytes.len() as i64);
+            }
+            bytes.extend_from_slice(&b"\xff".repeat(rng.below(3) as usize));
             let floats = Data::items(&floats);
             let cells = [
                 ("n", Data::items(&part)),
@@ -43,6 +53,7 @@ fn batches_of_any_size_are_appended() {
                 ("word", Data::texts(part.iter().map(text))),
                 ("coded", Data::texts(part.iter().map(text))),
                 ("text", Data::texts(part.iter().map(text))),
+                ("plain", Data::offsets(offsets, bytes)),
             ];
             rows.append(cells).unwrap();
             most_pending = most_pending.max(rows.pending());
@@ -63,6 +74,8 @@ fn batches_of_any_size_are_appended() {
         for name in ["word", "coded", "text"] {
             assert_eq!(table.texts(name, ..).unwrap(), texts, "{name}");
         }
+        let plains: Vec<_> = all.iter().map(plain).map(Some).collect();
+        assert_eq!(table.texts("plain", ..).unwrap(), plains);
         assert_eq!(table.read::<i8>("default", ..).unwrap(), vec![7; all.len()]);
         let floats = table.values("f", ..).unwrap();
         let is_number = |(n, value): (&i64, &Value)| match value {

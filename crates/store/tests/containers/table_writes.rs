@@ -134,6 +134,11 @@ fn wrong_use_is_an_error_and_changes_nothing() {
         ("a number for text", TypeMismatch, with("text", Data::values(vec![1.into(), 2.into()]))),
         ("no UTF-8", InvalidArgument, with("text", Data::offsets(vec![0, 1, 2], vec![255, 65]))),
         (
+            "a part of a character",
+            InvalidArgument,
+            with("text", Data::offsets(vec![0, 1, 2], "é".as_bytes())),
+        ),
+        (
             "descending offsets",
             InvalidArgument,
             with("text", Data::offsets(vec![0, 2, 1], vec![65, 65])),
