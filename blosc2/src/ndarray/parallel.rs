@@ -44,10 +44,12 @@ pub(crate) fn each_item<S, T: Send>(
 }
 
 impl Threads {
-    /// Calls `work` for each item, on up to this number of threads, which all arrays share. Inside a user-defined codec or
-    /// filter and inside other closures of this crate, the calls are on the calling thread.
+    /// Calls `work` for each item, on up to this number of threads: the calling thread, and threads of the pool that all
+    /// arrays share. Inside a user-defined codec or filter and inside other closures that are passed to this crate, all
+    /// calls are on the calling thread; see [`available`](Self::available).
     ///
-    /// For calls of this crate for different objects.
+    /// Use it for independent calls of this crate for different objects. The calls must not wait for each other, because
+    /// the number of threads can be 1. All items are collected before the first call.
     ///
     /// ```
     /// use blosc2::{CParams, SChunk, Threads};
@@ -60,7 +62,7 @@ impl Threads {
     /// ```
     ///
     /// # Errors
-    /// The error of the first item for which a call failed. After an error, no further call starts.
+    /// The error of the first item for which a call failed. After an error, each thread makes at most one further call.
     pub fn for_each<T: Send>(
         self,
         items: impl IntoIterator<Item = T>,

@@ -161,10 +161,12 @@ pub(crate) fn write(
     bar: &ProgressBar,
     out: &mut dyn Write,
 ) -> Result<()> {
+    let kinds = columns.iter().map(|column| kind_of(table, column));
+    let kinds = kinds.collect::<blosc2::Result<Vec<_>>>()?;
     if notation == Notation::Csv
-        && let Some(column) = columns.iter().find(|column| !is_plain(column.kind()))
+        && let Some((column, kind)) = columns.iter().zip(&kinds).find(|(_, kind)| !is_plain(kind))
     {
-        let (name, kind) = (column.name(), column.kind());
+        let name = column.name();
         bail!(
             "the column `{name}` of {kind} has no notation in a CSV file; select other columns with --columns, or \
              another format"
@@ -185,7 +187,7 @@ pub(crate) fn write(
     let (mut start, mut most) = (0, ROWS);
     while start < rows.len() {
         let part = rows.part(start..rows.len().min(start + most));
-        let cells = columns.iter().map(|column| table.values(column.name(), &part[..]));
+        let cells = columns.iter().map(|column| table.evaluated_values(column.name(), &part[..]));
         let cells = match cells.collect::<blosc2::Result<Vec<_>>>() {
             // Rows with long values.
             Err(error) if error.kind() == blosc2::ErrorKind::TooLarge && most > 1 => {
@@ -196,25 +198,25 @@ pub(crate) fn write(
         };
         let mut cells: Vec<_> = cells.into_iter().map(Vec::into_iter).collect();
         for row in 0..part.len() {
-            let values = cells.iter_mut().zip(columns);
-            let values = values.filter_map(|(cells, column)| Some((cells.next()?, *column)));
+            let values = cells.iter_mut().zip(&kinds);
+            let values = values.filter_map(|(cells, kind)| Some((cells.next()?, kind)));
             match notation {
                 Notation::Text => {
                     let cells = values.map(|(value, _)| value.to_string());
                     writeln!(out, "{}", cells.collect::<Vec<_>>().join("\t"))?;
                 }
                 Notation::Csv => {
-                    let cells = values.map(|(value, column)| csv_cell(column.kind(), value));
+                    let cells = values.map(|(value, kind)| csv_cell(kind, value));
                     let line = cells.collect::<Vec<_>>().join(",");
                     writeln!(out, "{line}")?;
                 }
                 Notation::Json => {
                     let is_first = start == 0 && row == 0;
                     out.write_all(if is_first { b"\n{" } else { b",\n{" })?;
-                    for (index, (value, column)) in values.enumerate() {
+                    for (index, ((value, kind), column)) in values.zip(columns).enumerate() {
                         let comma = if index > 0 { "," } else { "" };
                         let name = serde_json::Value::from(column.name());
-                        write!(out, "{comma}{name}:{}", json_cell(column.kind(), value)?)?;
+                        write!(out, "{comma}{name}:{}", json_cell(kind, value)?)?;
                     }
                     out.write_all(b"}")?;
                 }
@@ -227,6 +229,21 @@ pub(crate) fn write(
         out.write_all(if rows.len() == 0 { b"]\n" } else { b"\n]\n" })?;
     }
     Ok(())
+}
+
+/// The kind of the values of a column. Those of a computed column have the kind of its dtype, except arrays.
+fn kind_of(table: &CTable, column: &Column) -> blosc2::Result<ItemKind> {
+    let kind = column.kind().clone();
+    if !matches!(kind, ItemKind::Computed(_)) {
+        return Ok(kind);
+    }
+    let (dtype, bytes) = table.evaluate(column.name(), ..table.nrows().min(1))?;
+    Ok(match ItemKind::of_dtype(&dtype) {
+        Some(found) if bytes.len() <= dtype.size() => found,
+        // Items of 16 bits have no kind.
+        None if dtype.size() == 2 && bytes.len() <= 2 => ItemKind::Float32,
+        _ => kind,
+    })
 }
 
 /// Whether a value of this kind is a number, a boolean, a timestamp or a string.

@@ -277,9 +277,15 @@ impl ItemKind {
         Dtype::scalar(kind, usize::try_from(size).ok()?).ok()
     }
 
-    /// The kind of numbers and booleans with this dtype; `None` if there is none.
-    #[cfg(feature = "arrow")]
-    pub(crate) fn of_dtype(dtype: &Dtype) -> Option<Self> {
+    /// Returns the kind of numbers or booleans with this dtype, in any byte order; `None` if there is none.
+    ///
+    /// ```
+    /// use blosc2_store::ItemKind;
+    /// use blosc2_store::blosc2::Dtype;
+    ///
+    /// assert_eq!(ItemKind::of_dtype(&Dtype::parse(">f4").unwrap()), Some(ItemKind::Float32));
+    /// ```
+    pub fn of_dtype(dtype: &Dtype) -> Option<Self> {
         let scalar = Some((dtype.kind()?, dtype.size() as u64));
         PLAIN.iter().find(|(.., known)| *known == scalar).map(|(_, kind, _)| kind.clone())
     }

@@ -102,7 +102,6 @@ mod carrier;
 pub mod check;
 mod ctable;
 mod embed_store;
-#[cfg(feature = "c")]
 mod expression;
 mod folder;
 mod item_type;
@@ -112,7 +111,6 @@ mod list_array;
 mod members;
 mod object;
 mod object_array;
-#[cfg(feature = "c")]
 mod operands;
 mod ranges;
 #[cfg(feature = "c")]
@@ -138,7 +136,6 @@ pub use ctable::{
 #[cfg(feature = "c")]
 pub use ctable::{Cell, Data, Row, Schema, TableAppender};
 pub use embed_store::EmbedStore;
-#[cfg(feature = "c")]
 pub use expression::Expression;
 pub use item_type::{ItemKind, ItemType, TimeUnit};
 pub use list_array::ListArray;

@@ -113,11 +113,12 @@ impl Rows {
         let mut all = vec![Vec::new(); (rows.end - rows.start) as usize];
         for column in table.columns() {
             // A column that cannot be read does not hide the others.
-            let values = table.values(column.name(), rows.clone());
+            let values = table.evaluated_values(column.name(), rows.clone());
+            let kind = kind_of(table, column);
             for (k, row) in all.iter_mut().enumerate() {
                 row.push(match &values {
                     Ok(values) => {
-                        values.get(k).map_or_else(String::new, |value| text(column.kind(), value))
+                        values.get(k).map_or_else(String::new, |value| text(&kind, value))
                     }
                     Err(error) => printable(&error.to_string()),
                 });
@@ -125,6 +126,16 @@ impl Rows {
         }
         all
     }
+}
+
+/// The kind of the values of a column. Those of a column that Python computes have the kind of its dtype.
+fn kind_of(table: &CTable, column: &Column) -> ItemKind {
+    let dtype = match column.kind() {
+        ItemKind::Computed(_) => table.evaluate(column.name(), 0..0).ok().map(|found| found.0),
+        _ => None,
+    };
+    let kind = dtype.and_then(|dtype| ItemKind::of_dtype(&dtype));
+    kind.unwrap_or_else(|| column.kind().clone())
 }
 
 fn is_number(kind: &ItemKind) -> bool {

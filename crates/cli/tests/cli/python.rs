@@ -101,6 +101,25 @@ with zipfile.ZipFile("other.zip", "w", zipfile.ZIP_DEFLATED) as new:
     new.writestr("a.txt", "text")
 "#;
 
+/// Writes a table with columns that Python computes, and prints two of them.
+const COMPUTED: &str = r#"
+import dataclasses
+import blosc2
+
+@dataclasses.dataclass
+class Row:
+    n: int = blosc2.field(blosc2.int32())
+    x: float = blosc2.field(blosc2.float32())
+
+table = blosc2.CTable(Row, urlpath="table.b2z", mode="w")
+table.extend([(i, i / 10) for i in range(20)])
+table.add_computed_column("thin", "x * 3")
+table.add_computed_column("large", "n > 10")
+for thin, large in zip(table["thin"][:], table["large"][:]):
+    print(f"{thin!s},{str(large).lower()}")
+table.close()
+"#;
+
 /// A Python with the package `blosc2`.
 fn python() -> PathBuf {
     if let Some(given) = std::env::var_os("BLOSC2_TEST_PYTHON") {
@@ -410,4 +429,21 @@ fn stores_that_python_writes_are_good() {
         let output = folder.run(&["check", "bad.b2z"]);
         assert_eq!(output.status.code(), Some(1), "byte {at}: {output:?}");
     }
+}
+
+#[test]
+#[ignore = "needs Python; cargo xtask test runs it"]
+fn computed_columns_are_printed_if_they_are_selected() {
+    let folder = Folder::new();
+    let expected = run(&folder, &["-c", COMPUTED]).replace("\r\n", "\n");
+    let text = |args: &[&str]| String::from_utf8(folder.good(args)).unwrap();
+    let columns = ["--columns", "thin,large"];
+    let csv = text(&[&["cat", "table.b2z", "--csv"][..], &columns].concat());
+    assert_eq!(csv, format!("thin,large\n{expected}"));
+    let export = [&["export", "table.b2z", "-", "--format", "csv"][..], &columns].concat();
+    assert_eq!(text(&export), csv);
+    let part = ["--json", "--where", "large == true", "--slice", ":1"];
+    let json = text(&[&["cat", "table.b2z"][..], &columns, &part].concat());
+    assert_eq!(json, "[\n{\"thin\":3.3000002,\"large\":true}\n]\n");
+    assert!(text(&["cat", "table.b2z", "--slice", ":1"]).starts_with("n\tx\n0\t0.0\n"));
 }

@@ -11,7 +11,7 @@ use super::{CTable, Row};
 
 /// Minimum rows that are written at once: each write also recompresses the last chunks of variable-length columns.
 const MIN_ROWS: u64 = 1 << 16;
-/// Maximum bytes of collected cells.
+/// Maximum bytes of collected cells, and of memory that is kept for others.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// Appends rows to a table in many small parts, and compresses each chunk only once. An appender collects rows in
@@ -26,6 +26,8 @@ const MAX_BYTES: u64 = 256 << 20;
 /// - they fill chunks, and are at least 65,536 rows; or they take more than 256 MiB of memory;
 /// - [`flush`](Self::flush) or [`finish`](Self::finish) is called;
 /// - the appender is dropped, except during a panic. Errors of this write are ignored, so call `finish`.
+///
+/// Up to 256 MiB of the memory of rows that were written are used again for the next rows, until `flush` is called.
 ///
 /// Rows are checked when they are appended, so that an error of a cell is an error of the call that passes it. After an
 /// error, the appender still contains all rows of the calls that have succeeded.
@@ -56,7 +58,7 @@ const MAX_BYTES: u64 = 256 << 20;
 pub struct TableAppender<T: BorrowMut<CTable> = CTable> {
     /// `Some` until [`finish`](Self::finish) or [`into_inner`](Self::into_inner) returns it.
     table: Option<T>,
-    /// The collected rows of each column. Their memory is used again; empty before the first row.
+    /// The collected rows of each column. If there are none, empty, or columns without rows whose memory is used again.
     rows: Vec<Encoded<'static>>,
     /// The memory that they take, in bytes.
     nbytes: u64,
@@ -143,7 +145,7 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
         Ok(())
     }
 
-    /// Writes the collected rows, and keeps their memory for other rows.
+    /// Writes the collected rows, and keeps their memory for other rows, if it is at most [`MAX_BYTES`].
     fn write(&mut self) -> Result<()> {
         if self.pending() == 0 {
             return Ok(());
@@ -153,7 +155,10 @@ impl<T: BorrowMut<CTable>> TableAppender<T> {
         self.rows = rows;
         match written {
             Ok(()) => {
-                self.rows.iter_mut().for_each(Encoded::clear);
+                let memory: u64 = self.rows.iter_mut().map(Encoded::clear).sum();
+                if memory > MAX_BYTES {
+                    self.rows.clear();
+                }
                 self.nbytes = 0;
             }
             Err(_) => self.stale = stale,

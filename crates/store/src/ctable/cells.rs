@@ -163,18 +163,16 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Removes all rows, and keeps their memory.
-    pub(super) fn clear(&mut self) {
-        match &mut self.cells {
-            Cells::Items { bytes, .. } => bytes.to_mut().clear(),
-            Cells::Texts(texts) => {
-                texts.offsets.to_mut().truncate(1);
-                texts.bytes.to_mut().clear();
-            }
-            Cells::Codes { codes, .. } => codes.to_mut().clear(),
-            Cells::Values(values) => values.to_mut().clear(),
-        }
+    /// Removes all rows, and keeps their memory. Returns the number of its bytes.
+    pub(super) fn clear(&mut self) -> u64 {
         (self.rows, self.nulls) = (0, None);
+        let nbytes = match &mut self.cells {
+            Cells::Items { bytes, .. } => truncate(bytes, 0),
+            Cells::Texts(texts) => truncate(&mut texts.offsets, 1) + truncate(&mut texts.bytes, 0),
+            Cells::Codes { codes, .. } => truncate(codes, 0),
+            Cells::Values(values) => truncate(values, 0),
+        };
+        nbytes as u64
     }
 
     /// Removes the rows from `at` on, and returns them.
@@ -251,7 +249,14 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// Removes the items from `at` on, and returns them, without a copy of borrowed ones.
+/// Removes the items from `at` on. Returns the bytes of the memory that the others own.
+fn truncate<T: Clone>(items: &mut Cow<'_, [T]>, at: usize) -> usize {
+    let items = items.to_mut();
+    items.truncate(at);
+    items.capacity() * size_of::<T>()
+}
+
+/// Removes the items from `at` on, and returns them, without a copy of borrowed ones, and of all items.
 fn split<'a, T: Clone>(items: &mut Cow<'a, [T]>, at: usize) -> Cow<'a, [T]> {
     match items {
         Cow::Borrowed(all) => {
@@ -259,6 +264,7 @@ fn split<'a, T: Clone>(items: &mut Cow<'a, [T]>, at: usize) -> Cow<'a, [T]> {
             *all = head;
             tail.into()
         }
+        Cow::Owned(all) if at == 0 => mem::take(all).into(),
         Cow::Owned(all) => all.split_off(at).into(),
     }
 }

@@ -13,6 +13,7 @@ use super::cells::{Cells, Encoded, Texts};
 use super::column::{Column, Content, Nulls, Stored};
 use super::data::Data;
 use super::encode::{default_of, encode, failed};
+use super::evaluate::{MATERIALIZED, name_of, sources};
 use super::live::unit_of;
 use super::rows::{Picked, Rows};
 use super::schema;
@@ -31,8 +32,6 @@ const MIN_BYTES: u64 = 1 << 20;
 /// The entry of a schema with the number of rows.
 const NROWS: &str = "n_rows";
 /// The entry of a schema with the columns that were computed from others.
-const MATERIALIZED: &str = "materialized_columns";
-const COMPUTED: &str = "computed_columns";
 /// Whether a table has summaries of its columns, and whether they were written once.
 const SUMMARIES: &str = "create_summary_index";
 const SUMMARIZED: &str = "summary_indexes_built";
@@ -1173,12 +1172,6 @@ impl CTable {
         Ok(())
     }
 
-    /// The entries of columns that Python computes from others.
-    pub(super) fn computations(&self) -> impl Iterator<Item = &Value> {
-        let lists = [MATERIALIZED, COMPUTED].into_iter().filter_map(|name| self.others.get(name));
-        lists.filter_map(Value::as_list).flatten()
-    }
-
     fn is_materialized(&self, name: &str) -> bool {
         let entries = self.others.get(MATERIALIZED).and_then(Value::as_list).unwrap_or_default();
         entries.iter().any(|entry| name_of(entry) == Some(name))
@@ -1315,16 +1308,6 @@ impl CTable {
     fn number_columns(&mut self) {
         self.places = super::places_of(&self.columns);
     }
-}
-
-pub(super) fn name_of(entry: &Value) -> Option<&str> {
-    entry.get("name").and_then(Value::as_str)
-}
-
-/// The names of the columns that a column is computed from.
-pub(super) fn sources(entry: &Value) -> impl Iterator<Item = &str> {
-    let sources = entry.get("col_deps").and_then(Value::as_list).unwrap_or_default();
-    sources.iter().map(|source| source.as_str().unwrap_or("?"))
 }
 
 fn depends(entry: &Value, name: &str) -> bool {

@@ -385,7 +385,7 @@ impl CTable {
         rows: Range<u64>,
         holds: impl Fn(&Value) -> bool,
     ) -> Result<Vec<bool>> {
-        Ok(self.any_values(name, rows)?.iter().map(holds).collect())
+        Ok(self.evaluated_values(name, rows)?.iter().map(holds).collect())
     }
 }
 

@@ -104,7 +104,7 @@ impl CTable {
         let rows = rows.min(self.nrows());
         let columns = self.columns.iter();
         columns
-            .map(|column| Ok((column.name(), self.any_values(column.name(), 0..rows)?)))
+            .map(|column| Ok((column.name(), self.evaluated_values(column.name(), 0..rows)?)))
             .collect()
     }
 
@@ -136,7 +136,7 @@ impl CTable {
             })?;
             return Ok(described);
         }
-        let read = |rows| self.any_values(name, rows);
+        let read = |rows| self.evaluated_values(name, rows);
         self.in_parts(name, read, |_, values| {
             for value in values {
                 match &value {

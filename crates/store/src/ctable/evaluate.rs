@@ -1,16 +1,17 @@
 //! Columns that Python computes from other columns.
 
-use std::ops::Range;
-
 use crate::ItemKind;
 use crate::blosc2::{ArrayValue, Dtype, Error, ErrorKind, Result, Value};
 use crate::expression::{Expression, Operand};
 use crate::tag::Doing;
 
-use super::change::{name_of, sources};
 use super::rows::Rows;
 use super::scalar::scalar;
 use super::{CTable, READ};
+
+/// The entries of the schema that describe the columns that Python computes: those that are also stored, and the others.
+pub(super) const MATERIALIZED: &str = "materialized_columns";
+const COMPUTED: &str = "computed_columns";
 
 impl CTable {
     /// Computes rows of a column that Python computes from other columns by an expression: a computed column
@@ -35,14 +36,19 @@ impl CTable {
         Ok((expression.dtype().clone(), expression.read_all()?))
     }
 
-    /// The values of rows of any column that can be read or computed.
-    pub(super) fn any_values(&self, name: &str, rows: Range<u64>) -> Result<Vec<Value>> {
-        let column = self.find_column(name)?;
+    /// Returns the values of rows of a column, as [`values`](Self::values) does, also if Python computes the column by an
+    /// expression: a computed column, and a generated one that is [stale](crate::Column::is_stale), is
+    /// [evaluated](Self::evaluate). These values are [`Value::None`] where another column is null.
+    ///
+    /// # Errors
+    /// Fails with the errors of [`values`](Self::values) and [`evaluate`](Self::evaluate).
+    pub fn evaluated_values(&self, name: &str, rows: impl Into<Rows>) -> Result<Vec<Value>> {
+        let (column, rows) = (self.find_column(name)?, rows.into());
         if !matches!(column.kind(), ItemKind::Computed(_)) && !column.is_stale() {
             return self.values(name, rows);
         }
-        let len = rows.end - rows.start;
-        let expression = self.expression(name, rows.clone().into(), len)?;
+        let len = rows.clone().resolve(self.nrows()).doing(READ)?.len();
+        let expression = self.expression(name, rows.clone(), len)?;
         let (dtype, bytes) = (expression.dtype(), expression.read_all()?);
         let shape = &expression.shape()[1..];
         let size = bytes.len().checked_div(len as usize).unwrap_or(0);
@@ -60,6 +66,12 @@ impl CTable {
             null.for_each(|(value, _)| *value = Value::None);
         }
         Ok(values)
+    }
+
+    /// The entries of columns that Python computes from others.
+    pub(super) fn computations(&self) -> impl Iterator<Item = &Value> {
+        let lists = [MATERIALIZED, COMPUTED].into_iter().filter_map(|name| self.others.get(name));
+        lists.filter_map(Value::as_list).flatten()
     }
 
     /// The entry of the schema that describes how a column is computed.
@@ -111,6 +123,16 @@ impl CTable {
         self.live.budget().take(expression.nbytes())?;
         Ok(expression)
     }
+}
+
+pub(super) fn name_of(entry: &Value) -> Option<&str> {
+    entry.get("name").and_then(Value::as_str)
+}
+
+/// The names of the columns that a column is computed from.
+pub(super) fn sources(entry: &Value) -> impl Iterator<Item = &str> {
+    let sources = entry.get("col_deps").and_then(Value::as_list).unwrap_or_default();
+    sources.iter().map(|source| source.as_str().unwrap_or("?"))
 }
 
 /// The dtype with a name of NumPy, such as `float64`.

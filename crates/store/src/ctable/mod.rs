@@ -12,7 +12,6 @@ mod data;
 mod describe;
 #[cfg(feature = "c")]
 mod encode;
-#[cfg(feature = "c")]
 mod evaluate;
 mod json;
 mod live;
@@ -716,12 +715,6 @@ impl CTable {
         let rows = rows.into().resolve(self.nrows()).doing(READ)?;
         let (column, stored) = self.stored(name)?;
         rows.read(1, |rows| stored.values(column, &self.live, rows))
-    }
-
-    /// The values of rows of any column that can be read. Builds without C do not evaluate expressions.
-    #[cfg(not(feature = "c"))]
-    fn any_values(&self, name: &str, rows: Range<u64>) -> Result<Vec<Value>> {
-        self.values(name, rows)
     }
 
     /// Passes all rows of a column to `work`, in parts whose values take little memory. `read` reads a part.

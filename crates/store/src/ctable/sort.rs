@@ -222,7 +222,7 @@ impl CTable {
         let mut texts = Ranked::default();
         let (mut nan, mut nulls) = (Ranked::default(), Ranked::default());
         let words = self.ordered_words(column)?;
-        let read = |rows| self.any_values(name, rows);
+        let read = |rows| self.evaluated_values(name, rows);
         self.in_parts(name, read, |rows, values| {
             for (row, value) in rows.zip(values) {
                 let number = match value {

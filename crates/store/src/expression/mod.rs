@@ -10,7 +10,9 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
-use crate::blosc2::{Dtype, Error, ErrorKind, NDArray, NDArrayBuilder, RawItems, Result};
+#[cfg(feature = "c")]
+use crate::blosc2::NDArrayBuilder;
+use crate::blosc2::{Dtype, Error, ErrorKind, NDArray, RawItems, Result};
 use crate::limits::max_read_of;
 use crate::tag::Fault;
 
@@ -374,6 +376,7 @@ impl Expression {
     /// # Errors
     /// Fails with the errors of [creation](NDArrayBuilder#errors-of-creation), and with
     /// [`ErrorKind::Callback`] for an error of [`read`](Self::read).
+    #[cfg(feature = "c")]
     pub fn to_array(&self, builder: NDArrayBuilder) -> Result<NDArray> {
         builder.dtype(&self.dtype, self.dtype.size()).from_chunk_fn(
             self.shape(),
@@ -556,5 +559,5 @@ impl Expression {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "c"))]
 mod tests;

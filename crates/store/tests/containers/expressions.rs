@@ -8,6 +8,7 @@ use blosc2_store::{Carrier, Expression, Object, TreeStore};
 use half::f16;
 
 use crate::common::{Rng, run_python};
+use crate::pure;
 
 /// What the script writes to a file.
 fn json(folder: &Path, file: &str) -> serde_json::Value {
@@ -58,6 +59,9 @@ fn expressions_have_the_results_of_numpy() {
             let name = name.as_str().unwrap().to_owned();
             (name.clone(), NDArray::open(folder.join(name + ".b2nd")).unwrap())
         };
+        if let Some(file) = file {
+            pure::assert_same(&folder.join(file));
+        }
         let opened = match file {
             Some(file) => carrier(&folder.join(file)).open_expression(folder),
             None => Expression::new(text, case["operands"].as_array().unwrap().iter().map(open)),
@@ -152,6 +156,10 @@ table.close()
     let (dtype, bytes) = table.evaluate("double", [5, 2]).unwrap();
     assert_eq!(floats(&dtype, &bytes), [double[5], double[2]]);
     assert_eq!(table.evaluate("n", ..).unwrap_err().kind(), ErrorKind::TypeMismatch);
+    let values = table.evaluated_values("double", [5, 2]).unwrap();
+    assert_eq!(values, [double[5].into(), double[2].into()]);
+    assert_eq!(table.evaluated_values("n", [5, 2]).unwrap(), table.values("n", [5, 2]).unwrap());
+    pure::assert_same(&folder.join("t.b2d"));
 }
 
 /// The bytes of all items.

@@ -14,6 +14,13 @@ const MOST: u64 = 3000;
 pub(crate) fn of_path(path: &Path) -> Vec<String> {
     let mut lines = Lines::default();
     lines.object("", Object::open(path));
+    if let (Ok(Object::Carrier(carrier)), Some(folder)) = (Object::open(path), path.parent()) {
+        let items = carrier.open_expression(folder).and_then(|expression| {
+            let all: Vec<_> = expression.shape().iter().map(|size| 0..*size).collect();
+            Ok((expression.dtype().clone(), expression.read(&all)?))
+        });
+        lines.result("", "expression", items);
+    }
     lines.0
 }
 
@@ -188,6 +195,7 @@ impl Lines {
             for start in (0..rows.min(10 * MOST)).step_by(MOST as usize) {
                 let part = start..rows.min(start + MOST);
                 self.result(at, "values", table.values(name, part.clone()));
+                self.result(at, "evaluated", table.evaluated_values(name, part.clone()));
                 self.result(at, "nulls", table.nulls(name, part.clone()));
                 self.result(at, "texts", table.texts(name, part.clone()));
                 self.result(at, "f8", table.read::<f64>(name, part.clone()));
