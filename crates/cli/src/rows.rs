@@ -207,7 +207,7 @@ pub(crate) fn write(
                 }
                 Notation::Csv => {
                     let cells = values.map(|(value, kind)| csv_cell(kind, value));
-                    let line = cells.collect::<Vec<_>>().join(",");
+                    let line = cells.collect::<Result<Vec<_>>>()?.join(",");
                     writeln!(out, "{line}")?;
                 }
                 Notation::Json => {
@@ -231,19 +231,14 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// The kind of the values of a column. Those of a computed column have the kind of its dtype, except arrays.
+/// The kind of the values of a column. Those of a computed column have the kind of its dtype; half floats have none.
 fn kind_of(table: &CTable, column: &Column) -> blosc2::Result<ItemKind> {
     let kind = column.kind().clone();
     if !matches!(kind, ItemKind::Computed(_)) {
         return Ok(kind);
     }
-    let (dtype, bytes) = table.evaluate(column.name(), ..table.nrows().min(1))?;
-    Ok(match ItemKind::of_dtype(&dtype) {
-        Some(found) if bytes.len() <= dtype.size() => found,
-        // Items of 16 bits have no kind.
-        None if dtype.size() == 2 && bytes.len() <= 2 => ItemKind::Float32,
-        _ => kind,
-    })
+    let (dtype, _) = table.evaluate(column.name(), 0..0)?;
+    Ok(ItemKind::of_dtype(&dtype).unwrap_or(kind))
 }
 
 /// Whether a value of this kind is a number, a boolean, a timestamp or a string.
@@ -266,6 +261,7 @@ fn is_plain(kind: &ItemKind) -> bool {
             | Utf8
             | VlString
             | Dictionary { .. }
+            | Computed(_)
     )
 }
 
@@ -280,19 +276,21 @@ fn plain_text(kind: &ItemKind, value: &Value) -> Option<String> {
         }
         (_, Value::Int(value)) => value.to_string(),
         (ItemKind::Float32, Value::Float(value)) => float::scalar(Width::Single, *value),
+        (ItemKind::Computed(_), Value::Float(value)) => float::scalar(Width::Half, *value),
         (_, Value::Float(value)) => float::scalar(Width::Double, *value),
         _ => return None,
     })
 }
 
 /// A value in a line of a CSV file. A null value is empty, and an empty string has quotes.
-fn csv_cell(kind: &ItemKind, value: Value) -> String {
-    match value {
+fn csv_cell(kind: &ItemKind, value: Value) -> Result<String> {
+    Ok(match value {
         Value::None => String::new(),
         Value::Str(text) if text.is_empty() => "\"\"".to_owned(),
         Value::Str(text) => csv::quoted(text),
-        value => plain_text(kind, &value).unwrap_or_default(),
-    }
+        value => plain_text(kind, &value)
+            .ok_or_else(|| anyhow!("the value {value} has no notation in a CSV file"))?,
+    })
 }
 
 /// A value in JSON. NaN and infinities are null, also in lists and structures.
@@ -365,7 +363,7 @@ mod tests {
             (ItemKind::UInt64, u64::MAX.into(), "18446744073709551615", "18446744073709551615"),
             (time, 1.into(), "1970-01-01T00:00:00.001Z", "\"1970-01-01T00:00:00.001Z\""),
         ] {
-            assert_eq!(csv_cell(&kind, value.clone()), csv, "{value}");
+            assert_eq!(csv_cell(&kind, value.clone()).unwrap(), csv, "{value}");
             assert_eq!(json_cell(&kind, value.clone()).unwrap(), json, "{value}");
         }
     }

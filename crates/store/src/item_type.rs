@@ -277,7 +277,8 @@ impl ItemKind {
         Dtype::scalar(kind, usize::try_from(size).ok()?).ok()
     }
 
-    /// Returns the kind of numbers or booleans with this dtype, in any byte order; `None` if there is none.
+    /// Returns the kind of numbers or booleans with this dtype, in any byte order; `None` if there is none, as for floats
+    /// of 16 bits.
     ///
     /// ```
     /// use blosc2_store::ItemKind;

@@ -114,28 +114,24 @@ impl Rows {
         for column in table.columns() {
             // A column that cannot be read does not hide the others.
             let values = table.evaluated_values(column.name(), rows.clone());
-            let kind = kind_of(table, column);
+            let kind = match column.kind() {
+                // The values have the kind of its dtype.
+                ItemKind::Computed(_) => {
+                    let dtype = table.evaluate(column.name(), 0..0).map(|(dtype, _)| dtype);
+                    dtype.ok().and_then(|dtype| ItemKind::of_dtype(&dtype))
+                }
+                _ => None,
+            };
+            let kind = kind.as_ref().unwrap_or(column.kind());
             for (k, row) in all.iter_mut().enumerate() {
                 row.push(match &values {
-                    Ok(values) => {
-                        values.get(k).map_or_else(String::new, |value| text(&kind, value))
-                    }
+                    Ok(values) => values.get(k).map_or_else(String::new, |value| text(kind, value)),
                     Err(error) => printable(&error.to_string()),
                 });
             }
         }
         all
     }
-}
-
-/// The kind of the values of a column. Those of a column that Python computes have the kind of its dtype.
-fn kind_of(table: &CTable, column: &Column) -> ItemKind {
-    let dtype = match column.kind() {
-        ItemKind::Computed(_) => table.evaluate(column.name(), 0..0).ok().map(|found| found.0),
-        _ => None,
-    };
-    let kind = dtype.and_then(|dtype| ItemKind::of_dtype(&dtype));
-    kind.unwrap_or_else(|| column.kind().clone())
 }
 
 fn is_number(kind: &ItemKind) -> bool {

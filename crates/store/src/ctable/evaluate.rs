@@ -3,7 +3,7 @@
 use crate::ItemKind;
 use crate::blosc2::{ArrayValue, Dtype, Error, ErrorKind, Result, Value};
 use crate::expression::{Expression, Operand};
-use crate::tag::Doing;
+use crate::tag::{Doing, weight};
 
 use super::rows::Rows;
 use super::scalar::scalar;
@@ -12,6 +12,9 @@ use super::{CTable, READ};
 /// The entries of the schema that describe the columns that Python computes: those that are also stored, and the others.
 pub(super) const MATERIALIZED: &str = "materialized_columns";
 const COMPUTED: &str = "computed_columns";
+
+/// The maximum bytes of the items of all parts of an expression, as a multiple of the memory limit of its result.
+const WORK: u64 = 8;
 
 impl CTable {
     /// Computes rows of a column that Python computes from other columns by an expression: a computed column
@@ -28,12 +31,16 @@ impl CTable {
     ///   a fixed size;
     /// - [`ErrorKind::Unsupported`]: the expression combines different rows, or uses no column; or the column is computed
     ///   by a user-defined function;
+    /// - [`ErrorKind::InvalidArgument`]: an integer is raised to a negative power, also in a row that is null;
+    /// - [`ErrorKind::TooLarge`]: the items exceed the memory limit, or all parts of the expression together 8 times this
+    ///   limit;
     /// - the errors of [`Expression::new`] and of [`values`](Self::values).
     pub fn evaluate(&self, name: &str, rows: impl Into<Rows>) -> Result<(Dtype, Vec<u8>)> {
         let rows = rows.into();
         let len = rows.clone().resolve(self.nrows()).doing(READ)?.len();
         let expression = self.expression(name, rows, len)?;
-        Ok((expression.dtype().clone(), expression.read_all()?))
+        let bytes = expression.read_all().map_err(|error| uncomputed(name, &error))?;
+        Ok((expression.dtype().clone(), bytes))
     }
 
     /// Returns the values of rows of a column, as [`values`](Self::values) does, also if Python computes the column by an
@@ -49,16 +56,20 @@ impl CTable {
         }
         let len = rows.clone().resolve(self.nrows()).doing(READ)?.len();
         let expression = self.expression(name, rows.clone(), len)?;
-        let (dtype, bytes) = (expression.dtype(), expression.read_all()?);
+        let bytes = expression.read_all().map_err(|error| uncomputed(name, &error))?;
+        let dtype = expression.dtype();
         let shape = &expression.shape()[1..];
         let size = bytes.len().checked_div(len as usize).unwrap_or(0);
-        let mut values = Vec::with_capacity(len as usize);
-        for bytes in bytes.chunks_exact(size.max(1)) {
-            values.push(match shape {
+        let (mut values, mut budget) = (Vec::new(), self.live.budget());
+        for row in 0..len as usize {
+            let bytes = &bytes[row * size..(row + 1) * size];
+            let value = match shape {
                 [] => scalar(dtype, bytes)
                     .map_err(|detail| Error::new(ErrorKind::InvalidData, READ, detail))?,
                 _ => ArrayValue::new(dtype.clone(), shape.to_vec(), bytes.to_vec())?.into(),
-            });
+            };
+            budget.take(weight(&value))?;
+            values.push(value);
         }
         for source in sources(self.expression_entry(name)?) {
             let nulls = self.nulls(source, rows.clone())?;
@@ -105,7 +116,15 @@ impl CTable {
             }
             operands.push((format!("o{number}"), Operand::Bytes(dtype, shape, bytes)));
         }
-        let expression = Expression::of(text, operands)?;
+        let expression = Expression::of(text, operands);
+        let mut expression = expression.map_err(|error| uncomputed(name, &error))?;
+        let stated = entry.get("dtype").and_then(Value::as_str);
+        if !matches!(self.find_column(name)?.kind(), ItemKind::Computed(_))
+            && let Some(stated) = stated.and_then(dtype_of)
+        {
+            // Python converts the values of columns that it stores.
+            expression = expression.cast(&stated).map_err(|error| uncomputed(name, &error))?;
+        }
         let (shape, dtype) = (expression.shape(), expression.dtype());
         if expression.combines_rows() {
             return refused(format!("`{text}` combines different rows"));
@@ -113,16 +132,23 @@ impl CTable {
         if shape.first() != Some(&len) {
             return refused(format!("`{text}` uses no column"));
         }
-        if let Some(stated) = entry.get("dtype").and_then(Value::as_str)
+        if let Some(stated) = stated
             && dtype_of(stated).is_none_or(|stated| stated.to_native() != *dtype)
         {
             return refused(format!(
                 "`{text}` has the dtype {dtype}, and the schema states `{stated}`"
             ));
         }
-        self.live.budget().take(expression.nbytes())?;
+        self.live.budget().check(expression.nbytes())?;
+        // A short text can combine a few columns of arrays to very many items.
+        self.live.budget().check(expression.work() / WORK)?;
         Ok(expression)
     }
+}
+
+/// The error of an expression of a column.
+fn uncomputed(name: &str, error: &Error) -> Error {
+    Error::new(error.kind(), READ, format!("the column `{name}` cannot be computed: {error}"))
 }
 
 pub(super) fn name_of(entry: &Value) -> Option<&str> {
@@ -135,8 +161,11 @@ pub(super) fn sources(entry: &Value) -> impl Iterator<Item = &str> {
     sources.iter().map(|source| source.as_str().unwrap_or("?"))
 }
 
-/// The dtype with a name of NumPy, such as `float64`.
+/// The dtype with a name of NumPy, such as `float64`. Python writes the name of a class for some divisions.
 fn dtype_of(name: &str) -> Option<Dtype> {
+    let class =
+        name.strip_prefix("<class 'blosc2.schema.").and_then(|name| name.strip_suffix("'>"));
+    let name = class.unwrap_or(name);
     let digits = name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len());
     let bits = name[digits..].parse::<usize>().ok();
     let kind = match (&name[..digits], bits) {

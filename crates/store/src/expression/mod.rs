@@ -18,7 +18,7 @@ use crate::tag::Fault;
 
 use items::{Items, Type};
 use parse::Literal;
-use plan::{KEPT, Known, Node, Planner, Reduce, Step, count};
+use plan::{KEPT, Known, MAX_ITEMS, Node, Planner, Reduce, Step, count};
 use reduce::Accumulators;
 
 const EVALUATE: &str = "evaluate an expression";
@@ -260,8 +260,8 @@ impl Expression {
     /// # Errors
     /// - [`ErrorKind::Unsupported`]: the expression needs something else than [supported](Self#what-is-supported) parts,
     ///   such as a user-defined function; an operand is missing or has another dtype; an integer has more than 64 bits
-    ///   where it is not compared; the text has more than 64 KiB, 128 levels or 64 operands. The message names what is
-    ///   missing;
+    ///   where it is not compared; the text has more than 64 KiB, 128 levels or 64 operands; a shape has more than
+    ///   [`isize::MAX`] items. The message names what is missing;
     /// - [`ErrorKind::InvalidData`]: the text is not an expression; the shapes of operands cannot be broadcast; or an
     ///   operator does not accept the dtypes of its operands.
     pub fn new<N: Into<String>>(
@@ -291,6 +291,13 @@ impl Expression {
                 );
                 return Err(Error::new(ErrorKind::Unsupported, EVALUATE, detail));
             };
+            let items = count(operand.shape());
+            if items > MAX_ITEMS {
+                let detail = format!(
+                    "the operand `{name}` has {items} items, expected up to {MAX_ITEMS} on this platform"
+                );
+                return Err(Error::new(ErrorKind::Unsupported, EVALUATE, detail));
+            }
             let mut recomputes = false;
             if let Operand::Expression(expression) = operand {
                 recomputes = expression.root.recomputes;
@@ -325,6 +332,21 @@ impl Expression {
     /// Whether items of different rows, positions on the first axis, are combined.
     pub(crate) fn combines_rows(&self) -> bool {
         self.root.combines_rows()
+    }
+
+    /// The bytes of the items of all parts, as a measure of the work.
+    pub(crate) fn work(&self) -> u64 {
+        self.root.work()
+    }
+
+    /// The same expression, whose results are converted to a dtype as NumPy's `astype` does.
+    pub(crate) fn cast(self, dtype: &Dtype) -> Result<Self> {
+        let Some(of) = Type::of(dtype) else {
+            let detail = format!("its results cannot be converted to {dtype}");
+            return Err(Error::new(ErrorKind::Unsupported, EVALUATE, detail));
+        };
+        let root = self.root.cast(of).map_err(error)?;
+        Ok(Self { dtype: root.of.dtype(), root, ..self })
     }
 
     fn max_read(&self) -> u64 {
@@ -393,7 +415,14 @@ impl Expression {
         region: &[Range<u64>],
         compute: impl Fn(&[Range<u64>]) -> Result<Items>,
     ) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; count(&lens(region)) as usize * node.of.size()];
+        let nbytes = count(&lens(region)).saturating_mul(node.of.size() as u64);
+        let memory = |error: String| {
+            Error::new(ErrorKind::OutOfMemory, EVALUATE, format!("{nbytes} bytes: {error}"))
+        };
+        let len = usize::try_from(nbytes).map_err(|error| memory(error.to_string()))?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len).map_err(|error| memory(error.to_string()))?;
+        bytes.resize(len, 0);
         self.fill(node, region, &mut bytes, compute)?;
         Ok(bytes)
     }

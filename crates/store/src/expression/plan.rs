@@ -15,6 +15,9 @@ type Result<T> = std::result::Result<T, Fault>;
 /// those to which it refers. Others are computed where they are needed. Small in unit tests.
 pub(super) const KEPT: u64 = if cfg!(test) { 1 << 10 } else { 64 << 20 };
 
+/// The maximum number of items of a part: their positions are `usize` in memory, and `i64` in results.
+pub(super) const MAX_ITEMS: u64 = isize::MAX as u64;
+
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) step: Step,
@@ -88,7 +91,7 @@ impl Node {
         Ok(if is_number { node.then(|node| Step::Cast(Box::new(node)), of) } else { node })
     }
 
-    fn cast(self, to: Type) -> Result<Self> {
+    pub(super) fn cast(self, to: Type) -> Result<Self> {
         if let Step::Literal(Literal::Int(integer)) = self.step
             && to.is_integer()
             && !to.holds(integer)
@@ -119,6 +122,19 @@ impl Node {
 
     fn unary(operation: Unary, of: Self, result: Type) -> Self {
         of.then(|of| Step::Unary(operation, Box::new(of)), result)
+    }
+
+    /// The bytes of the items of all parts, which are computed one after the other; saturates.
+    pub(super) fn work(&self) -> u64 {
+        let sum = |parts: &[Self]| parts.iter().map(Self::work).fold(0, u64::saturating_add);
+        let parts = match &self.step {
+            Step::Operand(_) | Step::Literal(_) => 0,
+            Step::Cast(of) | Step::Unary(_, of) => of.work(),
+            Step::Binary(_, of) | Step::CompareIntegers(_, of) => sum(&of[..]),
+            Step::Select(of) => sum(&of[..]),
+            Step::Reduce(reduce) => reduce.of.work(),
+        };
+        count(&self.shape).saturating_mul(self.of.size() as u64).saturating_add(parts)
     }
 
     /// Whether a part combines items of different rows, the positions on the first axis.
@@ -160,10 +176,9 @@ fn broadcast(shapes: &[&[u64]]) -> Result<Vec<u64>> {
             }
         }
     }
-    // Positions are 64-bit integers.
-    if count(&found) > i64::MAX as u64 {
+    if count(&found) > MAX_ITEMS {
         return unsupported(format!(
-            "its operands have the shapes {shapes:?}, together more than 2^63 items"
+            "its operands have the shapes {shapes:?}, together more than {MAX_ITEMS} items"
         ));
     }
     Ok(found)

@@ -252,3 +252,14 @@ fn parentheses_are_a_level_each() {
     assert!(expression(&nested(127), &[("a", &a)]).is_ok());
     assert_eq!(kind(expression(&nested(128), &[("a", &a)])), ErrorKind::Unsupported);
 }
+
+#[test]
+fn the_work_counts_the_items_of_all_parts() {
+    let (row, column) = (array([1, 100]).0, array([100, 1]).0);
+    let sum = expression("sum(r + c) + r", &[("r", &row), ("c", &column)]).unwrap();
+    // Both operands, their sum, its sum, the other operand, and the result: items of 8 bytes.
+    assert_eq!(
+        (sum.shape(), sum.work()),
+        (&[1, 100][..], 8 * (100 + 100 + 10_000 + 1 + 100 + 100))
+    );
+}

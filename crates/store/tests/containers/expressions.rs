@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use blosc2::{Dtype, ErrorKind, NDArray, OpenOptions, RawItems, Value};
+use blosc2::{Dtype, ErrorKind, Limits, NDArray, OpenOptions, RawItems, Value};
 use blosc2_store::{Carrier, Expression, Object, TreeStore};
 use half::f16;
 
@@ -134,8 +134,31 @@ table.add_computed_column("large", "(x > 100) & (n < 900)")
 table.add_computed_column("half", "n * 0.5")
 table.delete([3, 5, 7])
 names = ["double", "large", "half"]
-json.dump({name: table[name][:].tolist() for name in names}, open("expected.json", "w"))
+expected = {name: table[name][:].tolist() for name in names}
 table.close()
+
+@dataclasses.dataclass
+class Other:
+    n: int = blosc2.field(blosc2.int8())
+    k: int = blosc2.field(blosc2.int32())
+    x: float = blosc2.field(blosc2.float32())
+
+table = blosc2.CTable(Other, urlpath="others.b2d", mode="w")
+table.extend([(i, 7 * i, i / 8) for i in range(6)])
+table.add_computed_column("quotient", "k / 2")
+table.add_computed_column("sine", "sin(n * 0)")
+# The exponent of the first row is negative.
+table.add_computed_column("power", "n ** (n - 1)")
+table.add_generated_column("wide", values="x * 4", dtype=blosc2.float64())
+table.add_generated_column("cut", values="x * 10", dtype=blosc2.int64())
+table.n[2] = 2
+table.x[2] = 9.5
+expected["quotient"] = table["quotient"][:].tolist()
+expected["sine"] = table["sine"][:].tolist()
+expected["wide"] = (table["x"][:] * np.float32(4)).astype("f8").tolist()
+expected["cut"] = (table["x"][:] * np.float32(10)).astype("i8").tolist()
+table.close()
+json.dump(expected, open("expected.json", "w"))
 "#;
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -160,6 +183,34 @@ table.close()
     assert_eq!(values, [double[5].into(), double[2].into()]);
     assert_eq!(table.evaluated_values("n", [5, 2]).unwrap(), table.values("n", [5, 2]).unwrap());
     pure::assert_same(&folder.join("t.b2d"));
+    // Python converts generated columns, and writes the name of a class as the dtype of a quotient.
+    let Object::CTable(table) = Object::open(folder.join("others.b2d")).unwrap() else { panic!() };
+    for name in ["wide", "cut", "quotient", "sine"] {
+        let values = table.evaluated_values(name, ..).unwrap();
+        let number = |value: &Value| match value {
+            Value::Int(number) => *number as f64,
+            Value::Float(number) => *number,
+            other => panic!("{other}"),
+        };
+        let values: Vec<f64> = values.iter().map(number).collect();
+        let expected: Vec<f64> = serde_json::from_value(expected[name].clone()).unwrap();
+        assert_eq!(values, expected, "{name}");
+    }
+    assert!(table.column("wide").unwrap().is_stale() && table.column("cut").unwrap().is_stale());
+    assert_eq!(table.evaluate("wide", ..).unwrap().0, Dtype::parse("=f8").unwrap());
+    assert_eq!(table.evaluate("sine", ..).unwrap().0, Dtype::parse("=f2").unwrap());
+    let error = table.evaluated_values("power", ..).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("column `power`"), "{error}");
+    assert_eq!(table.evaluated_values("power", 1..3).unwrap(), [1.into(), 2.into()]);
+    pure::assert_same(&folder.join("others.b2d"));
+    // The items fit into the memory limit, and their values do not.
+    let limited = Object::open_with_limits(folder.join("t.b2d"), Limits::default(), Some(3 << 20));
+    let Object::CTable(limited) = limited.unwrap() else { panic!() };
+    assert_eq!(limited.evaluate("double", ..).unwrap().1.len(), 8 * 199_997);
+    let error = limited.evaluated_values("double", ..).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
+    assert_eq!(limited.evaluated_values("double", 0..1000).unwrap().len(), 1000);
 }
 
 /// The bytes of all items.
